@@ -10,6 +10,8 @@ from icecomb.format.errors import ExpressionError, UnsupportedError
 from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.types import (
+    NANO_TYPES,
+    ZONED_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -23,6 +25,7 @@ from icecomb.format.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _COLUMN: Final = "c"
@@ -60,7 +63,7 @@ def _no_constant(sql: str, path: str) -> UnsupportedError:
 
 
 def sql_of(field_type: IcebergType, value: Any) -> str:
-    """Return Spark's SQL of an internal value of a simple type.
+    """Return Spark's SQL of an internal value of a simple type, of nanoseconds in microseconds.
 
     Args:
         field_type: The type.
@@ -68,6 +71,9 @@ def sql_of(field_type: IcebergType, value: Any) -> str:
     """
     if value is None:
         return "NULL"
+    if isinstance(field_type, NANO_TYPES):
+        coarse = TimestamptzType() if isinstance(field_type, ZONED_TYPES) else TimestampType()
+        return sql_of(coarse, value // NANOS_PER_MICRO)
     if isinstance(field_type, BooleanType):
         return str(value).lower()
     if isinstance(field_type, IntegerType):

@@ -9,7 +9,8 @@ object. Field ids travel there, because Iceberg identifies fields by id; names a
   "element.value": 9}``. Paths start again in a struct inside a list, whose fields have metadata
   of their own;
 * ``icecomb.type``: ``uuid`` where a ``string`` column holds 16 bytes in the file, ``fixed[4]``
-  where a ``binary`` column holds 4;
+  where a ``binary`` column holds 4, ``timestamp_ns`` or ``timestamptz_ns`` where a timestamp shows
+  the microseconds of nanoseconds;
 * ``icecomb.nested.types``: the same of list elements, map keys and values, by the paths of their
   ids;
 * ``icecomb.default``: the field's initial default as text of JSON, see `icecomb.spark.values`; of a
@@ -21,7 +22,9 @@ object. Field ids travel there, because Iceberg identifies fields by id; names a
 
 Types map as Iceberg's Spark integration maps them: ``timestamp`` is *timestamptz*,
 ``timestamp_ntz`` is *timestamp*, ``byte`` and ``short`` widen to *int*, ``char(n)`` and
-``varchar(n)`` become *string*, a *uuid* shows as ``string`` and a *fixed* as ``binary``.
+``varchar(n)`` become *string*, a *uuid* shows as ``string`` and a *fixed* as ``binary``. Where a
+catalog asks for it, *timestamp_ns* and *timestamptz_ns* show as the types of microseconds, which
+are read and never written.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from typing import Any, Final
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
+    NANO_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -51,7 +55,9 @@ from icecomb.format.spec.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     UUIDType,
     VariantType,
@@ -66,7 +72,7 @@ NESTED_TYPES: Final = "icecomb.nested.types"
 DEFAULT: Final = "icecomb.default"
 COMMENT: Final = "comment"
 
-_MARKED: Final = (UUIDType, FixedType)
+_MARKED: Final = (UUIDType, FixedType, *NANO_TYPES)
 
 _SQL_NAMES: Final = {"integer": "INT", "long": "BIGINT"}
 _TO_SPARK: Final[Mapping[type[IcebergType], str]] = {
@@ -78,6 +84,8 @@ _TO_SPARK: Final[Mapping[type[IcebergType], str]] = {
     DateType: "date",
     TimestampType: "timestamp_ntz",
     TimestamptzType: "timestamp",
+    TimestampNanoType: "timestamp_ntz",
+    TimestamptzNanoType: "timestamp",
     StringType: "string",
     UUIDType: "string",
     FixedType: "binary",
@@ -121,48 +129,88 @@ def spark_schema(schema: Schema) -> dict[str, Any]:
     return found
 
 
-def shown_schema(schema: Schema) -> dict[str, Any]:
+def shown_schema(schema: Schema, *, downcast: bool = False) -> dict[str, Any]:
     """Convert a schema like `spark_schema`, with binary columns for those that Spark cannot read.
 
     The others can be read; `check_has_type` refuses these.
+
+    Args:
+        schema: The schema.
+        downcast: Whether nanoseconds are shown as microseconds.
     """
-    try:
-        return spark_schema(schema)
-    except UnsupportedError:
-        # one by one
-        fields = [_shown_field(field) for field in schema.fields]
-        return {"type": "struct", "fields": fields}
+    fields = [_shown_field(field, downcast=downcast) for field in schema.fields]
+    return {"type": "struct", "fields": fields}
 
 
-def _shown_field(field: NestedField) -> dict[str, Any]:
+def _shown_field(field: NestedField, *, downcast: bool) -> dict[str, Any]:
     try:
-        shown: dict[str, Any] = spark_schema(Schema(field))["fields"][0]
+        check_has_type(field, downcast=downcast)
     except UnsupportedError:
         told = f"{field.field_type}, which Spark cannot read"
-        shown = {
+        return {
             "name": field.name,
             "type": "binary",
             "nullable": not field.required,
-            "metadata": {
-                FIELD_ID: field.field_id,
-                COMMENT: f"{told}: {field.doc}" if field.doc else told,
-            },
+            "metadata": {FIELD_ID: field.field_id, COMMENT: _commented(told, field.doc)},
         }
+    shown: dict[str, Any] = spark_schema(Schema(field))["fields"][0]
+    if _nanoseconds(field.field_type):
+        shown["metadata"][COMMENT] = _commented(f"{field.field_type} in microseconds", field.doc)
     return shown
 
 
-def check_has_type(field: NestedField, *, written: bool = False) -> None:
+def _commented(told: str, doc: str | None) -> str:
+    return f"{told}: {doc}" if doc else told
+
+
+def _nanoseconds(field_type: IcebergType) -> IcebergType | None:
+    """Return a type of nanoseconds that values of a type have at any depth."""
+    if isinstance(field_type, NANO_TYPES):
+        return field_type
+    if field_type.is_primitive:
+        return None
+    inside = (_nanoseconds(each.field_type) for each in children(field_type))
+    return next(filter(None, inside), None)
+
+
+def _keys(field_type: IcebergType) -> Iterator[IcebergType]:
+    """Yield the types of the keys of maps at any depth."""
+    if isinstance(field_type, MapType):
+        yield field_type.key_type
+    if not field_type.is_primitive:
+        for each in children(field_type):
+            yield from _keys(each.field_type)
+
+
+def _check_has_no_nanoseconds(field_type: IcebergType, where: str = "") -> None:
+    from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS
+
+    if found := _nanoseconds(field_type):
+        others = "select the other columns by name, or read the table from Python"
+        asked = f"set the catalog's option {DOWNCAST_NANOSECONDS.key} to true to see microseconds, "
+        raise UnsupportedError(
+            f"Spark has no type for Iceberg's {found}{where}",
+            hint=others if where else asked + others,
+        )
+
+
+def check_has_type(field: NestedField, *, written: bool = False, downcast: bool = False) -> None:
     """Refuse a column for which Spark has no type.
 
     Args:
         field: The column.
         written: Whether it is written; else it is read.
+        downcast: Whether nanoseconds that are read are shown as microseconds.
 
     Raises:
         UnsupportedError: If it is one; the message names it.
     """
     try:
         _spark_field(field)
+        if written or not downcast:
+            _check_has_no_nanoseconds(field.field_type)
+        for keys in _keys(field.field_type):
+            _check_has_no_nanoseconds(keys, " as keys of maps, of which several may be the same")
     except UnsupportedError as error:
         raise UnsupportedError(
             f"Column {field.name} cannot be {'written' if written else 'read'} by Spark: "

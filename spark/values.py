@@ -1,7 +1,7 @@
 """JSON form of Iceberg's internal values: literals and partition values in messages.
 
-Dates are days, times and timestamps microseconds; decimals and uuids are text; bytes are base64;
-the floats that JSON lacks are "NaN", "Infinity" and "-Infinity".
+Dates are days, times and timestamps micro- or nanoseconds; decimals and uuids are text; bytes are
+base64; the floats that JSON lacks are "NaN", "Infinity" and "-Infinity".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.spec.types import (
+    NANO_TYPES,
     BinaryType,
     BooleanType,
     DecimalType,
@@ -23,6 +24,7 @@ from icecomb.format.spec.types import (
     StringType,
     UUIDType,
 )
+from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -46,6 +48,13 @@ def value_to_json(iceberg_type: IcebergType, value: Any) -> Any:
     if isinstance(iceberg_type, FixedType | BinaryType):
         return base64.b64encode(value).decode("ascii")
     return value
+
+
+def shown_to_json(iceberg_type: IcebergType, value: Any) -> Any:
+    """Convert an internal value like `value_to_json`, to what Spark shows of it."""
+    if value is not None and isinstance(iceberg_type, NANO_TYPES):
+        return value // NANOS_PER_MICRO
+    return value_to_json(iceberg_type, value)
 
 
 def value_from_json(iceberg_type: IcebergType, value: Any) -> Any:

@@ -60,6 +60,11 @@ FORMAT_VERSION_MAX: Final = optional_number(
     "The highest format version that tables are created with or upgraded to, for other engines.",
     least=1,
 )
+DOWNCAST_NANOSECONDS: Final = flag(
+    "downcast-ns-timestamp-to-us-on-read",
+    "Whether Spark shows `timestamp_ns` and `timestamptz_ns` in microseconds, rounded down.",
+    default=False,
+)
 UNIQUE_LOCATION: Final = flag(
     "unique-table-location",
     "Whether the folder of a new table has a name that no other table ever had.",

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS
 from icecomb.catalog.table.table import Table
 from icecomb.format.errors import (
     NoSuchSnapshotError,
@@ -42,10 +43,12 @@ from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
 from icecomb.spark.planner.table.table_name import quoted
-from icecomb.spark.schema import spark_type, sql_type
+from icecomb.spark.schema import check_has_type, spark_type, sql_type
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")
 _LINEAGE: Final = tuple(column.name for column in LINEAGE)
+_ROW: Final = "_icecomb_t"
+"""The name of the table in queries: a column of that name would hide its metadata columns."""
 _CHANGE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
@@ -101,6 +104,8 @@ class _Changelog:
         self._by_row_id = by_row_id
         self._name = quoted(call.catalog.name, *table.name())
         self._now = table.schema()
+        for field in self._now.fields:
+            check_has_type(field, downcast=DOWNCAST_NANOSECONDS.of(table.io.properties))
         self._columns = [
             (f.field_id, f.name, sql_type(spark_type(f.field_type))) for f in self._now.fields
         ]
@@ -236,17 +241,17 @@ class _Changelog:
             for number, name, kind in self._columns
         )
         if self._by_row_id:
-            shown += "".join(f", t.{quoted(name)}" for name in _LINEAGE)
-        return f"(SELECT {shown} FROM {self._version(snapshot)} AS t {where})"
+            shown += "".join(f", {_ROW}.{quoted(name)}" for name in _LINEAGE)
+        return f"(SELECT {shown} FROM {self._version(snapshot)} AS {_ROW} {where})"
 
     def _in_files(self, paths: Sequence[str]) -> str:
         # `_file` has the locations given to Spark
         told = map(self._locations.of, paths)
-        return f"WHERE t._file IN ({', '.join(map(_literal, told))})"
+        return f"WHERE {_ROW}._file IN ({', '.join(map(_literal, told))})"
 
     def _not_in(self, other: Snapshot, where: str) -> str:
-        rows = f"SELECT _file AS f, _pos AS p FROM {self._version(other)} AS t {where}"
-        return f"LEFT ANTI JOIN ({rows}) AS o ON t._file = o.f AND t._pos = o.p"
+        rows = f"SELECT _file AS f, _pos AS p FROM {self._version(other)} AS {_ROW} {where}"
+        return f"LEFT ANTI JOIN ({rows}) AS o ON {_ROW}._file = o.f AND {_ROW}._pos = o.p"
 
     def _version(self, snapshot: Snapshot) -> str:
         return f"{self._name} VERSION AS OF {snapshot.snapshot_id}"
@@ -293,7 +298,7 @@ def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:
             "its rows cannot be shown as one column",
             hint=f"begin after the change of the schema: give {START}",
         )
-    return f"t.{quoted(old.name)}"
+    return f"{_ROW}.{quoted(old.name)}"
 
 
 def _literal(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.statistics.statistics_file import newest_statistics
 from icecomb.format.statistics.theta_sketch import BLOB_TYPE
 from icecomb.spark.planner.protocol import ColumnEstimate
-from icecomb.spark.values import value_to_json
+from icecomb.spark.values import shown_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
@@ -43,8 +43,8 @@ def column_estimates(
         found[str(field_id)] = ColumnEstimate(
             values,
             None if nulls is None else min(nulls, rows),
-            value_to_json(kind, known.lower),
-            value_to_json(kind, known.upper),
+            shown_to_json(kind, known.lower),
+            shown_to_json(kind, known.upper),
         )
     return found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
 from icecomb.format.spec.transform import BucketTransform, IdentityTransform, TimeTransform
-from icecomb.format.spec.types import UUIDType
+from icecomb.format.spec.types import NANO_TYPES, UUIDType
 from icecomb.spark.partitioning import spark_transform
 from icecomb.spark.planner.protocol import GroupingField
 from icecomb.spark.schema import spark_type
@@ -29,6 +29,7 @@ class GroupingKey:
     * `truncate`: Spark up to 4.3 supports no transform with an argument but `bucket`, and would
       consider two widths equal;
     * `bucket` of a uuid: Spark sees text, whose bucket differs;
+    * `identity` of nanoseconds: Spark sees microseconds, the same of several partitions;
     * fields inside structs: Spark supports top-level columns only.
 
     Args:
@@ -113,5 +114,6 @@ def _has(field: PartitionField) -> Any:
 def _is_known(field: PartitionField, source: IcebergType) -> bool:
     if isinstance(field.transform, BucketTransform):
         return not isinstance(source, UUIDType)
-    known = isinstance(field.transform, IdentityTransform | TimeTransform)
-    return known and source.is_primitive
+    if isinstance(field.transform, IdentityTransform):
+        return source.is_primitive and not isinstance(source, NANO_TYPES)
+    return isinstance(field.transform, TimeTransform)

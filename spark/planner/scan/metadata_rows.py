@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 from icecomb.spark.planner.protocol import ReadRows, Rows
 from icecomb.spark.planner.scan.predicates import row_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions
@@ -94,7 +95,7 @@ def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
         column
         if column.type == kind
         else pa.array([_value(each, kind) for each in column.to_pylist()], kind)
-        for column, kind in zip(batch.columns, types, strict=True)
+        for column, kind in zip(map(_in_micros, batch.columns), types, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -107,6 +108,8 @@ def _arrow_type(kind: pa.DataType) -> pa.DataType:
 
     if kind == pa.uuid():
         return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
     if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     if pa.types.is_struct(kind):
@@ -116,6 +119,25 @@ def _arrow_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(inner(kind.key_field), inner(kind.item_field))
     return kind
+
+
+def _in_micros(array: pa.Array) -> pa.Array:
+    """Round nanoseconds in structs down to microseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [_in_micros(array.field(i)) for i in range(kind.num_fields)]
+        fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+    if not pa.types.is_timestamp(kind) or kind.unit != "ns":
+        return array
+    nanos = array.view(pa.int64())
+    towards_zero = pc.divide(nanos, NANOS_PER_MICRO)
+    too_much = pc.greater(pc.multiply(towards_zero, NANOS_PER_MICRO), nanos)
+    micros = pc.subtract(towards_zero, too_much.cast(pa.int64()))
+    return micros.view(pa.timestamp("us", kind.tz))
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:

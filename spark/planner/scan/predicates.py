@@ -1,12 +1,13 @@
 """Conversion of Spark's predicates to expressions that skip files.
 
 Spark evaluates every predicate again on the rows, so an expression here may match too much, never
-too little. Two differences between Spark and Iceberg would lose rows if operators were simply
+too little. Three differences between Spark and Iceberg would lose rows if operators were simply
 renamed:
 
 * NaN is the greatest number for Spark (`x > 1` is true for it, and `NaN = NaN`), while bounds do
   not cover NaN;
-* `<=>` is never unknown, so that its negation selects nulls.
+* `<=>` is never unknown, so that its negation selects nulls;
+* a literal of microseconds stands for all the nanoseconds that Spark shows as it.
 
 Each leaf below is true exactly where Spark's is, and its negation exactly where Spark's is false,
 so NOT stays correct. Conjuncts that cannot be converted are dropped, which only widens the result.
@@ -18,7 +19,7 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from icecomb.format.errors import IcecombError, UnsupportedError
 from icecomb.format.expressions.expression import (
@@ -48,6 +49,7 @@ from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import (
+    NANO_TYPES,
     DecimalType,
     DoubleType,
     FloatType,
@@ -57,6 +59,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
+from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 from icecomb.spark.schema import spark_type
 from icecomb.spark.values import value_from_json
 
@@ -68,6 +71,10 @@ _COMPARISONS = {
     "gt": GreaterThan,
     "gt_eq": GreaterThanOrEqual,
 }
+
+
+_MOST: Final = (1 << 63) - 1
+"""The most nanoseconds a timestamp has."""
 
 
 class _UnknownPredicateError(Exception):
@@ -185,6 +192,8 @@ class _Translation:
             if None in values:
                 # a value not found is then unknown, not false: no expression expresses that in NOT
                 raise _UnknownPredicateError
+            if isinstance(field_type, NANO_TYPES):
+                return disjunction(_compare_micros("eq", name, value) for value in values)
             return _in(name, values)
         value = value_from_json(field_type, predicate["value"])
         if op == "eq_null_safe":
@@ -239,6 +248,8 @@ def _same_type(spark_json: Any, field_type: IcebergType) -> bool:
 def _compare(op: str, name: Term, field_type: IcebergType, value: Any) -> BooleanExpression:
     if op not in _COMPARISONS:
         raise _UnknownPredicateError
+    if isinstance(field_type, NANO_TYPES):
+        return _compare_micros(op, name, value)
     if not isinstance(field_type, FloatType | DoubleType):
         return _COMPARISONS[op](name, value)
     if math.isnan(value):
@@ -247,6 +258,31 @@ def _compare(op: str, name: Term, field_type: IcebergType, value: Any) -> Boolea
     if op in {"gt", "gt_eq", "not_eq"}:
         return Or(plain, IsNaN(name))
     return And(plain, NotNaN(name))
+
+
+def _compare_micros(op: str, name: Term, micros: int) -> BooleanExpression:
+    """Compare nanoseconds, rounded down to microseconds, with microseconds."""
+    first, end = micros * NANOS_PER_MICRO, (micros + 1) * NANOS_PER_MICRO
+    if op == "eq":
+        return And(_at_least(name, first), _below(name, end))
+    if op == "not_eq":
+        return Or(_below(name, first), _at_least(name, end))
+    if op in {"lt", "lt_eq"}:
+        return _below(name, first if op == "lt" else end)
+    return _at_least(name, first if op == "gt_eq" else end)
+
+
+def _at_least(name: Term, nanos: int) -> BooleanExpression:
+    """Compare with a number that may be out of the range of values; unknown for null even so."""
+    if nanos > _MOST:
+        return GreaterThan(name, _MOST)
+    return GreaterThanOrEqual(name, max(nanos, -_MOST - 1))
+
+
+def _below(name: Term, nanos: int) -> BooleanExpression:
+    if nanos > _MOST:
+        return LessThanOrEqual(name, _MOST)
+    return LessThan(name, max(nanos, -_MOST - 1))
 
 
 def _compare_with_nan(op: str, name: Term) -> BooleanExpression:

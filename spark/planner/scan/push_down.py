@@ -12,10 +12,11 @@ from icecomb.format.expressions.whole_partitions import selects_partitions
 from icecomb.format.scan.file_aggregates import Aggregate
 from icecomb.format.scan.file_aggregates import AggregateFunction as Function
 from icecomb.format.spec.column_history import unlike_in_table
-from icecomb.format.spec.types import LongType
+from icecomb.format.spec.types import NANO_TYPES, LongType
 from icecomb.spark.planner.protocol import (
     Aggregated,
     AggregateFiles,
+    AggregateFunction,
     DecidedFilters,
     DecideFilters,
     Selection,
@@ -73,9 +74,9 @@ class PushDown:
             return Aggregated(None)
         columns = _Columns(state, scan, case_sensitive=selection.case_sensitive)
         try:
-            keys = [columns.find(path) for path in request.group_by]
+            keys = [columns.shown(path) for path in request.group_by]
             asked = [
-                (Function(one.name), None if one.column is None else columns.find(one.column))
+                (Function(one.name), None if one.column is None else columns.asked(one))
                 for one in request.functions
             ]
         except (ValidationError, UnsupportedError, _OtherColumnError):
@@ -107,6 +108,23 @@ class _Columns:
         self._schema = state.schema
         self._read = scan.schema()
         self._case_sensitive = case_sensitive
+        self._downcast = state.downcasts
+
+    def asked(self, function: AggregateFunction) -> NestedField:
+        """Find the column of a function, like `shown`; values are counted whatever their type."""
+        path = function.column or ()
+        return self.find(path) if Function(function.name) is Function.COUNT else self.shown(path)
+
+    def shown(self, path: Sequence[str]) -> NestedField:
+        """Find a column by its path, like `find`, whose values Spark shows as they are.
+
+        Raises:
+            _OtherColumnError: Also if it shows them in microseconds.
+        """
+        field = self.find(path)
+        if isinstance(field.field_type, NANO_TYPES):
+            raise _OtherColumnError
+        return field
 
     def find(self, path: Sequence[str]) -> NestedField:
         """Find a column by its path.
@@ -117,7 +135,7 @@ class _Columns:
             _OtherColumnError: If the scan lacks it, or has it with another type.
         """
         field = self._schema.find_field(".".join(path), self._case_sensitive)
-        check_has_type(field)
+        check_has_type(field, downcast=self._downcast)
         known = self._read.contains(field.field_id)
         if not known or self._read.find_type(field.field_id) != field.field_type:
             raise _OtherColumnError

@@ -174,7 +174,7 @@ def _check_columns(state: TableState, request: PlanScan) -> None:
     schema = state.schema
     for field_id in request.field_ids:
         if schema.contains(field_id):
-            check_has_type(schema.find_field(field_id))
+            check_has_type(schema.find_field(field_id), downcast=state.downcasts)
 
 
 def _planned(

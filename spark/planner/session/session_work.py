@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.maintenance.session_listing import ListedEntry
 from icecomb.format.cancellation import wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError, UnsupportedError
-from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import UUIDType
 from icecomb.spark.planner.protocol import (
     ListedFolder,
@@ -25,7 +24,7 @@ from icecomb.spark.planner.protocol import (
     SessionSketches,
 )
 from icecomb.spark.planner.table.table_name import below, quoted
-from icecomb.spark.schema import spark_schema
+from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import ListingJob
@@ -175,7 +174,7 @@ class SketchingSession:
     def can_read(self, field: NestedField) -> bool:
         """Implement `SketchEngine.can_read`."""
         try:
-            spark_schema(Schema(field))
+            check_has_type(field)
         except UnsupportedError:
             return False
         return True

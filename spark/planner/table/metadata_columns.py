@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.rows.values.partition_union import partition_union
-from icecomb.spark.schema import spark_struct
-from icecomb.spark.values import value_to_json
+from icecomb.spark.schema import check_has_type, spark_struct
+from icecomb.spark.values import shown_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 
 
 def partition_struct(
-    metadata: TableMetadata, schema: Schema | None = None
+    metadata: TableMetadata, schema: Schema | None = None, *, downcast: bool = False
 ) -> dict[str, Any] | None:
     """Return the fields of all specs as Spark's struct; None if Spark cannot represent them.
 
     Args:
         metadata: The table's metadata.
         schema: The schema its files are read with, see `partition_union`.
+        downcast: Whether nanoseconds are shown as microseconds.
     """
     try:
-        return spark_struct(partition_union(metadata, schema).fields)
+        fields = partition_union(metadata, schema).fields
+        for field in fields:
+            check_has_type(field, downcast=downcast)
+        return spark_struct(fields)
     except (UnsupportedError, ValidationError):
         return None
 
@@ -48,7 +52,7 @@ class PartitionValues:
             return None
         places = {f.field_id: place for place, f in enumerate(self._specs[file.spec_id].fields)}
         return {
-            f.name: value_to_json(f.field_type, file.partition[places[f.field_id]])
+            f.name: shown_to_json(f.field_type, file.partition[places[f.field_id]])
             if f.field_id in places
             else None
             for f in self._fields

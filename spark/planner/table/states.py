@@ -117,6 +117,13 @@ class TableState:
         """Whether its rows are read from data files."""
         return self.metadata_table in {None, *CHANGELOGS}
 
+    @property
+    def downcasts(self) -> bool:
+        """Whether its catalog shows nanoseconds as microseconds."""
+        from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS
+
+        return DOWNCAST_NANOSECONDS.of(self.io.properties)
+
     def scan(self) -> TableScan:
         """Return a scan of all rows of this state."""
         ref = self.read_ref

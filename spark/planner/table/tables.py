@@ -35,7 +35,7 @@ from icecomb.spark.planner.table.staging import StagedTables
 from icecomb.spark.planner.table.states import TableState, TableStates
 from icecomb.spark.planner.table.table_definition import copied_definition, parsed_definition
 from icecomb.spark.planner.table.table_name import identifier, is_location, name_or_location, named
-from icecomb.spark.schema import shown_schema, spark_schema
+from icecomb.spark.schema import check_has_type, shown_schema, spark_schema
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
@@ -145,9 +145,11 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
     """
     return TableDescription(
         reference=state.reference(),
-        schema=(shown_schema if state.has_files else spark_schema)(state.schema),
+        schema=_schema(state),
         partitioning=tuple(_partitioning(state)),
-        partition_type=partition_struct(state.metadata, state.scan().schema()),
+        partition_type=partition_struct(
+            state.metadata, state.scan().schema(), downcast=state.downcasts
+        ),
         properties=_shown_properties(state),
         uuid=str(state.metadata.table_uuid),
         identity=identity or str(state.metadata.table_uuid),
@@ -160,6 +162,14 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
         table=state.identifier,
         below=False,
     )
+
+
+def _schema(state: TableState) -> dict[str, Any]:
+    if state.has_files:
+        return shown_schema(state.schema, downcast=state.downcasts)
+    for field in state.schema.fields:
+        check_has_type(field, downcast=state.downcasts)
+    return spark_schema(state.schema)
 
 
 def _partitioning(state: TableState) -> list[dict[str, Any]]:

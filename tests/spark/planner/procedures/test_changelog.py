@@ -29,4 +29,4 @@ def test_files_are_named_as_spark_has_them_in_the_column_file(tmp_path):
     view = PROCEDURES["create_changelog_view"]
     view.run(call, **view.bind([("table", "db.t")]))
     [sql] = call.statements
-    assert "WHERE t._file IN ('hdfs://nn:8020/t/a.parquet')" in sql
+    assert "WHERE _icecomb_t._file IN ('hdfs://nn:8020/t/a.parquet')" in sql

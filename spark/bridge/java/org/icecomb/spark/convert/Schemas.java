@@ -23,7 +23,7 @@ public final class Schemas {
   public static final String FIELD_ID = "parquet.field.id";
   /** Ids of list elements, map keys and values: paths such as {@code element.value} to ids. */
   public static final String NESTED_IDS = "icecomb.nested.ids";
-  /** The Iceberg type if Spark's type does not determine it, such as uuid. */
+  /** The Iceberg type if Spark's type does not determine it, such as uuid or timestamp_ns. */
   public static final String ICEBERG_TYPE = "icecomb.type";
   /** Such types of list elements, map keys and values, by the paths of their ids. */
   public static final String NESTED_TYPES = "icecomb.nested.types";
@@ -56,7 +56,7 @@ public final class Schemas {
     return new StructField(name, type, true, new MetadataBuilder().putLong(FIELD_ID, id).build());
   }
 
-  /** {@code uuid} or {@code fixed[16]} if Spark's type is wider than Iceberg's; else empty. */
+  /** Such as {@code uuid} if Spark's type is wider or coarser than Iceberg's; else empty. */
   public static String icebergType(StructField field) {
     return field.metadata().contains(ICEBERG_TYPE) ? field.metadata().getString(ICEBERG_TYPE) : "";
   }

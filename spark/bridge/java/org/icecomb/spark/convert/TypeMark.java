@@ -59,6 +59,12 @@ public record TypeMark(StructField field, String path) {
     return icebergType().equals("uuid");
   }
 
+  /** Whether files have nanoseconds, of which Spark is shown microseconds. */
+  public boolean isNanoseconds() {
+    String type = icebergType();
+    return type.equals("timestamp_ns") || type.equals("timestamptz_ns");
+  }
+
   private Metadata nested(String name) {
     return field.metadata().contains(name) ? field.metadata().getMetadata(name) : Metadata.empty();
   }

@@ -163,7 +163,10 @@ final class AvroRows implements DatumReader<Void> {
               ? pairs(file, map, mark, mapping, name)
               : array(file, wanted, mark, mapping, name);
       case MAP -> map(file, wanted, mark, mapping, name);
-      default -> primitive(file, wanted, mark.isUuid(), name);
+      default ->
+          mark.isNanoseconds() && file.getType() != Schema.Type.NULL
+              ? nanoseconds(file, wanted, name)
+              : primitive(file, wanted, mark.isUuid(), name);
     };
   }
 
@@ -436,6 +439,27 @@ final class AvroRows implements DatumReader<Void> {
       return (in, to) -> to.appendLong(Math.floorDiv(in.readLong(), 1000L));
     }
     return (in, to) -> to.appendLong(in.readLong());
+  }
+
+  /** A step for times in nanoseconds, or of an older or foreign file in another unit. */
+  private static Step nanoseconds(Schema file, DataType wanted, String name) {
+    if (file.getType() == Schema.Type.INT && file.getLogicalType() instanceof LogicalTypes.Date) {
+      return (in, to) ->
+          to.appendLong(Nanoseconds.of(WidenedColumnVector.midnight(in.readInt())));
+    }
+    String unit = String.valueOf(file.getProp("logicalType"));
+    if (file.getType() == Schema.Type.LONG && unit.endsWith("timestamp-nanos")) {
+      return (in, to) -> to.appendLong(in.readLong());
+    }
+    if (file.getType() == Schema.Type.LONG && unit.contains("timestamp-")) {
+      Step micros = longs(file, DataTypes.TimestampNTZType);
+      return (in, to) -> {
+        int place = to.getElementsAppended();
+        micros.read(in, to);
+        to.putLong(place, Nanoseconds.of(to.getLong(place)));
+      };
+    }
+    throw misfit(file, wanted, name);
   }
 
   private static Step text() {

@@ -276,7 +276,8 @@ final class DataFileReader implements Closeable {
   }
 
   private ColumnVector vector(Source source) {
-    return ReadColumns.narrowed(read(source), source.field().dataType());
+    ColumnVector narrowed = ReadColumns.narrowed(read(source), source.field().dataType());
+    return Nanoseconds.shown(narrowed, source.field());
   }
 
   private ColumnVector read(Source source) {

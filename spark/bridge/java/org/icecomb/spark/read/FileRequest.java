@@ -12,7 +12,8 @@ import org.icecomb.spark.convert.Condition;
  *
  * @param format {@code parquet}, {@code orc} or {@code avro}
  * @param rows the row count in its manifest; negative if unknown
- * @param columns the columns to read, with ids; their names matter only to the conditions
+ * @param columns the columns to read, with ids; their names matter only to the conditions. Times in
+ *     nanoseconds are longs, whatever Spark is shown
  * @param positions whether to return the positions of rows
  * @param deletes deleted rows, which may be left out, or null
  * @param conditions conditions by which rows may be left out
@@ -31,6 +32,10 @@ record FileRequest(
     PositionDeletes deletes,
     List<Condition> conditions,
     NameMapping mapping) {
+
+  FileRequest {
+    columns = Nanoseconds.stored(columns);
+  }
 
   /** An unknown number of rows. */
   static final long UNKNOWN = -1;

@@ -12,6 +12,8 @@ import org.apache.parquet.schema.LogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.DateLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.StringLogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimeUnit;
+import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
@@ -51,6 +53,7 @@ final class FileSchema implements Condition.FileColumns {
   private final StructType columns;
   private final NameMapping mapping;
   private final Set<Integer> defaulted = new HashSet<>();
+  private boolean asLongs;
 
   FileSchema(FileMetaData footer, FileRequest request) {
     this.file = footer.getSchema();
@@ -85,6 +88,14 @@ final class FileSchema implements Condition.FileColumns {
     return defaulted;
   }
 
+  /**
+   * Whether Spark is to read nanoseconds as longs: {@link #physical} columns have some, or are
+   * structs of which it reads any field to tell where they are null.
+   */
+  boolean readsNanosAsLongs() {
+    return asLongs;
+  }
+
   private static Type find(GroupType group, NameMapping mapping, StructField wanted) {
     int id = Schemas.id(wanted);
     for (Type field : group.getFields()) {
@@ -111,6 +122,9 @@ final class FileSchema implements Condition.FileColumns {
     if (mark.isUuid()) {
       return DataTypes.BinaryType;
     }
+    if (found.isPrimitive() && mark.isNanoseconds()) {
+      return time(found.asPrimitiveType());
+    }
     if (found.isPrimitive()) {
       return SparkVersion.widensColumns() ? wanted : stored(found.asPrimitiveType(), wanted);
     }
@@ -129,6 +143,7 @@ final class FileSchema implements Condition.FileColumns {
                 ? DataTypes.createStructField(MISSING + Schemas.id(field), field.dataType(), true)
                 : renamed(field, child, mapping));
       }
+      asLongs |= !anyFound;
       if (!anyFound
           && !ParquetFile.TELLS_NULL_STRUCTS
           && Arrays.stream(struct.fields()).anyMatch(InitialDefaults::has)) {
@@ -189,6 +204,22 @@ final class FileSchema implements Condition.FileColumns {
     };
   }
 
+  /** The type in the file of a column of nanoseconds: longs, if not of an older or foreign file. */
+  private DataType time(PrimitiveType found) {
+    LogicalTypeAnnotation meaning = found.getLogicalTypeAnnotation();
+    if (meaning instanceof DateLogicalTypeAnnotation) {
+      return DataTypes.DateType;
+    }
+    if (meaning instanceof TimestampLogicalTypeAnnotation time && time.getUnit() != TimeUnit.NANOS) {
+      return time.isAdjustedToUTC() ? DataTypes.TimestampType : DataTypes.TimestampNTZType;
+    }
+    if (found.getPrimitiveTypeName() == PrimitiveTypeName.INT96) {
+      return DataTypes.TimestampType;
+    }
+    asLongs = true;
+    return DataTypes.LongType;
+  }
+
   /** The narrower type in the file, if the column was widened since. */
   private static DataType stored(PrimitiveType found, DataType wanted) {
     if (wanted instanceof LongType && found.getPrimitiveTypeName() == PrimitiveTypeName.INT32) {
@@ -245,7 +276,8 @@ final class FileSchema implements Condition.FileColumns {
       name.append(i == 0 ? "" : ".").append(quoted(found.getName()));
       if (found.isPrimitive()) {
         boolean whole = i == path.length - 1;
-        return whole && isComparable(found.asPrimitiveType(), literalType) ? name.toString() : null;
+        boolean finer = literalType != null && TypeMark.of(wanted).isNanoseconds();
+        return whole && !finer && isComparable(found.asPrimitiveType(), literalType) ? name.toString() : null;
       }
       group = found.asGroupType();
       level = level == null ? null : level.inside(found.getName());

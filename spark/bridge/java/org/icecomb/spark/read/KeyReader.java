@@ -114,6 +114,12 @@ final class KeyReader {
                 ? columns.get(place)
                 : chain.get(chain.size() - 1).getChild(place));
       }
+      if (chain.get(chain.size() - 1) instanceof WidenedColumnVector times && times.isCut()) {
+        throw new UnsupportedOperationException(
+            "equality deletes compare nanoseconds, and the file has microseconds or INT96\n"
+                + "  hint: read the table from Python, or convert the deletes there by"
+                + " convert_equality_deletes");
+      }
       leaves.add(new Leaf(chain, chain.get(chain.size() - 1).dataType()));
     }
   }

@@ -16,6 +16,7 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
@@ -92,7 +93,11 @@ final class OrcProjection implements Condition.FileColumns {
     if (path.length != 1 || request.columns().getFieldIndex(path[0]).isEmpty()) {
       return null;
     }
-    int wanted = Schemas.id(request.columns().apply(path[0]));
+    StructField column = request.columns().apply(path[0]);
+    if (literalType != null && TypeMark.of(column).isNanoseconds()) {
+      return null;
+    }
+    int wanted = Schemas.id(column);
     for (int i = 0; i < file.getChildren().size(); i++) {
       String name = file.getFieldNames().get(i);
       if (id(file, i, mapping) == wanted && name.matches("[a-zA-Z_][a-zA-Z0-9_]*")) {
@@ -204,7 +209,7 @@ final class OrcProjection implements Condition.FileColumns {
       org.apache.hadoop.hive.ql.exec.vector.ColumnVector source,
       IntSupplier size,
       String name) {
-    if (!isReadAs(type, wanted)) {
+    if (!(mark.isNanoseconds() ? isTime(type) : isReadAs(type, wanted))) {
       throw new UnsupportedOperationException(
           "column " + name + " is " + type + " in the file and " + wanted.catalogString()
               + " in the table\n"
@@ -251,6 +256,10 @@ final class OrcProjection implements Condition.FileColumns {
       return new OrcVector.Maps(map, maps, keys, values, size);
     }
     if (source instanceof LongColumnVector longs) {
+      if (mark.isNanoseconds()) {
+        ColumnVector days = new OrcVector.Longs(DataTypes.DateType, longs, size);
+        return WidenedColumnVector.over(days, DataTypes.DateType, wanted);
+      }
       return wanted instanceof TimestampNTZType
           ? new OrcVector.Midnights(wanted, longs, size)
           : new OrcVector.Longs(wanted, longs, size);
@@ -262,12 +271,21 @@ final class OrcProjection implements Condition.FileColumns {
       return new OrcVector.Decimals(wanted, decimals, size);
     }
     if (source instanceof TimestampColumnVector timestamps) {
-      return new OrcVector.Timestamps(wanted, timestamps, size);
+      return mark.isNanoseconds()
+          ? new OrcVector.FineTimestamps(wanted, timestamps, size)
+          : new OrcVector.Timestamps(wanted, timestamps, size);
     }
     BytesColumnVector bytes = (BytesColumnVector) source;
     return mark.isUuid()
         ? new OrcVector.UuidTexts(wanted, bytes, size)
         : new OrcVector.Bytes(wanted, bytes, size);
+  }
+
+  private static boolean isTime(TypeDescription file) {
+    return switch (file.getCategory()) {
+      case DATE, TIMESTAMP, TIMESTAMP_INSTANT -> true;
+      default -> false;
+    };
   }
 
   /** Whether the file's type can be read as the table's, possibly by a promotion. */

@@ -24,7 +24,7 @@ import org.icecomb.spark.convert.Uuids;
  * A Spark vector over one that ORC's reader fills, without a copy.
  *
  * <p>Spark's own class is not accessible, and converts timestamps by the JVM's zone and calendar.
- * This one returns microseconds as requested from ORC: in UTC, by the Gregorian calendar.
+ * This one returns micro- or nanoseconds as requested from ORC: in UTC, by the Gregorian calendar.
  */
 abstract class OrcVector extends ColumnVector {
 
@@ -129,6 +129,16 @@ abstract class OrcVector extends ColumnVector {
 
   @Override
   public ColumnVector getChild(int ordinal) {
+    throw otherType();
+  }
+
+  /** The first index of a row's elements or entries in the children. */
+  int firstInside(int row) {
+    throw otherType();
+  }
+
+  /** The number of elements or entries of a row. */
+  int countInside(int row) {
     throw otherType();
   }
 
@@ -275,6 +285,27 @@ abstract class OrcVector extends ColumnVector {
     }
   }
 
+  /** Nanoseconds since 1970. */
+  static final class FineTimestamps extends OrcVector {
+
+    private final TimestampColumnVector timestamps;
+
+    FineTimestamps(DataType type, TimestampColumnVector timestamps, IntSupplier size) {
+      super(type, timestamps, size);
+      this.timestamps = timestamps;
+    }
+
+    @Override
+    public long getLong(int row) {
+      if (isNullAt(row)) {
+        return 0;
+      }
+      int place = place(row);
+      long seconds = Math.floorDiv(timestamps.time[place], 1000L);
+      return Nanoseconds.of(seconds, timestamps.nanos[place]);
+    }
+  }
+
   static final class Lists extends OrcVector {
 
     private final ListColumnVector lists;
@@ -287,12 +318,20 @@ abstract class OrcVector extends ColumnVector {
     }
 
     @Override
+    int firstInside(int row) {
+      return (int) lists.offsets[place(row)];
+    }
+
+    @Override
+    int countInside(int row) {
+      return (int) lists.lengths[place(row)];
+    }
+
+    @Override
     public ColumnarArray getArray(int row) {
-      if (isNullAt(row)) {
-        return null;
-      }
-      int place = place(row);
-      return new ColumnarArray(elements, (int) lists.offsets[place], (int) lists.lengths[place]);
+      return isNullAt(row)
+          ? null
+          : new ColumnarArray(elements, firstInside(row), countInside(row));
     }
 
     @Override
@@ -320,12 +359,20 @@ abstract class OrcVector extends ColumnVector {
     }
 
     @Override
+    int firstInside(int row) {
+      return (int) maps.offsets[place(row)];
+    }
+
+    @Override
+    int countInside(int row) {
+      return (int) maps.lengths[place(row)];
+    }
+
+    @Override
     public ColumnarMap getMap(int row) {
-      if (isNullAt(row)) {
-        return null;
-      }
-      int place = place(row);
-      return new ColumnarMap(keys, values, (int) maps.offsets[place], (int) maps.lengths[place]);
+      return isNullAt(row)
+          ? null
+          : new ColumnarMap(keys, values, firstInside(row), countInside(row));
     }
 
     @Override

@@ -104,6 +104,9 @@ final class ParquetFormatReader implements FormatReader {
       // Spark must tell where a struct is null, although the file has no field of it to read.
       conf.setBoolean("spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", false);
     }
+    if (schema.readsNanosAsLongs()) {
+      conf.setBoolean("spark.sql.legacy.parquet.nanosAsLong", true);
+    }
     conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), requestedSchema.json());
     ParquetWriteSupport.setSchema(requestedSchema, conf);
 

@@ -12,11 +12,13 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /**
  * Values of the type in a file, converted to the wider type that the table has now (specification,
- * "Schema Evolution": int to long, float to double, date to timestamp, more digits of a decimal).
+ * "Schema Evolution": int to long, float to double, date to timestamp, more digits of a decimal),
+ * or times to the nanoseconds of {@link Nanoseconds#stored}.
  */
 final class WidenedColumnVector extends WrappedColumnVector {
 
@@ -34,7 +36,17 @@ final class WidenedColumnVector extends WrappedColumnVector {
     return stored instanceof IntegerType && wanted instanceof LongType
         || stored instanceof FloatType && wanted instanceof DoubleType
         || stored instanceof DateType && wanted instanceof TimestampNTZType
+        || (stored instanceof DateType || isMicros(stored)) && wanted instanceof LongType
         || stored instanceof DecimalType && wanted instanceof DecimalType && !stored.equals(wanted);
+  }
+
+  /** Whether the file may have had nanoseconds: INT96 times have them, and are read without. */
+  boolean isCut() {
+    return stored instanceof TimestampType;
+  }
+
+  private static boolean isMicros(DataType stored) {
+    return stored instanceof TimestampType || stored instanceof TimestampNTZType;
   }
 
   /** The microseconds of a day since 1970; days beyond their range are an error. */
@@ -93,7 +105,14 @@ final class WidenedColumnVector extends WrappedColumnVector {
 
   @Override
   public long getLong(int row) {
-    return stored instanceof DateType ? midnight(vector.getInt(row)) : vector.getInt(row);
+    if (stored instanceof IntegerType) {
+      return vector.getInt(row);
+    }
+    if (isNullAt(row)) {
+      return 0;
+    }
+    long micros = isMicros(stored) ? vector.getLong(row) : midnight(vector.getInt(row));
+    return type instanceof LongType ? Nanoseconds.of(micros) : micros;
   }
 
   @Override

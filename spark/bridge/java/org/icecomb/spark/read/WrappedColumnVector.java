@@ -26,16 +26,22 @@ abstract class WrappedColumnVector extends ColumnVector {
   /** The first index of a row's elements or entries in the children of the reader's vector. */
   protected final int firstInside(int row) {
     int at = source(row);
-    return vector instanceof WrappedColumnVector inner
-        ? inner.firstInside(at)
+    if (vector instanceof WrappedColumnVector inner) {
+      return inner.firstInside(at);
+    }
+    return vector instanceof OrcVector orc
+        ? orc.firstInside(at)
         : ((WritableColumnVector) vector).getArrayOffset(at);
   }
 
   /** The number of elements or entries of a row. */
   protected final int countInside(int row) {
     int at = source(row);
-    return vector instanceof WrappedColumnVector inner
-        ? inner.countInside(at)
+    if (vector instanceof WrappedColumnVector inner) {
+      return inner.countInside(at);
+    }
+    return vector instanceof OrcVector orc
+        ? orc.countInside(at)
         : ((WritableColumnVector) vector).getArrayLength(at);
   }
 
