@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
+from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.spark.planner.protocol import TableDefinition, TableName
 from icecomb.spark.planner.table.alterations import alter_table
 from icecomb.spark.planner.table.table_definition import parsed_definition
@@ -38,7 +38,7 @@ def test_using_a_file_format_makes_an_iceberg_table_of_such_files():
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"provider": "csv"}, UnsupportedError, "creates Iceberg tables, not csv"),
+        ({"provider": "csv"}, ValidationError, "creates Iceberg tables, not csv"),
         ({"provider": "parquet", "write_format_default": "orc"}, ValidationError, "contradicts"),
         ({"sort__order": "id"}, ValidationError, "reserved"),
         ({"identifier__fields": "id"}, ValidationError, "reserved"),
