@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
 from icecomb.spark.planner.protocol import TableDefinition, TableName
 from icecomb.spark.planner.table.alterations import alter_table
 from icecomb.spark.planner.table.table_definition import parsed_definition
@@ -40,8 +40,8 @@ def test_using_a_file_format_makes_an_iceberg_table_of_such_files():
     [
         ({"provider": "csv"}, ValidationError, "creates Iceberg tables, not csv"),
         ({"provider": "parquet", "write_format_default": "orc"}, ValidationError, "contradicts"),
-        ({"sort__order": "id"}, ValidationError, "reserved"),
-        ({"identifier__fields": "id"}, ValidationError, "reserved"),
+        ({"sort__order": "id"}, UnsupportedError, "reserved"),
+        ({"identifier__fields": "id"}, UnsupportedError, "reserved"),
     ],
 )
 def test_what_spark_cannot_make_is_refused_with_the_way_out(given, error, said):
