@@ -14,6 +14,12 @@ TABLE = "lake.error_class_tests.t"
 CLASSES = {
     "ALTER TABLE {t} DROP COLUMN missing_one": "AnalysisException",  # Spark would wrap others
     "ALTER TABLE {t} CREATE BRANCH b RETAIN x DAYS": "AnalysisException",
+    "ALTER TABLE {t} CREATE TAG kept": "IllegalArgumentException",
+    "ALTER TABLE {t} DROP BRANCH missing": "IllegalArgumentException",
+    "ALTER TABLE {t} SET IDENTIFIER FIELDS missing": "IllegalArgumentException",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('sort-order' = 'id')": "UnsupportedOperationException",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('identifier-fields' = 'id')": "UnsupportedOperationException",
+    "CREATE TABLE {t}_new (id INT) USING crocodile": "IllegalArgumentException",
     "CALL lake.system.fast_forward('{t}', 'main', 'missing')": "IllegalArgumentException",
     "CALL lake.system.ancestors_of('')": "IllegalArgumentException",
     "DELETE FROM {t}.tag_kept": "IllegalArgumentException",

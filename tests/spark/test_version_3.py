@@ -257,10 +257,34 @@ def test_statements_that_name_metadata_columns_move_no_rows(sql_on, catalog, nam
     sql, there = sql_on(minor), f"lake.{name}"
     table = created(catalog, name, pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": range(10)}))
-    with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
-        sql(f"MERGE INTO {there} t USING (SELECT 1 AS i) ON _pos = i WHEN MATCHED THEN DELETE")
+    sql(f"ALTER TABLE {there} SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
+    for statement in (
+        f"MERGE INTO {there} t USING (SELECT 1 AS i) ON _pos = i WHEN MATCHED THEN DELETE",
+        f"DELETE FROM {there} WHERE _pos = 1 AND abs(id) < 5",
+    ):
+        with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
+            sql(statement)
     rows = table.refresh().scan(selected_fields=("id", "_row_id")).to_arrow().to_pylist()
     assert [list(row.values()) for row in rows] == [[i, i] for i in range(10)]
+
+
+@pytest.mark.sparks("3.5")
+def test_statements_about_version_2_that_move_rows_name_no_metadata_columns(
+    sql_on, catalog, name, minor
+):
+    sql, there = sql_on(minor), f"lake.{name}"
+    sql(f"CREATE TABLE {there} (id BIGINT) USING iceberg")
+    catalog.load_table(name).append(pa.table({"id": range(4)}))
+    for statement in (
+        f"DELETE FROM {there} WHERE _pos = 1",
+        f"UPDATE {there} SET id = 9 WHERE _pos = 1",
+        f"MERGE INTO {there} t USING (SELECT 1 AS i) ON t._pos = i WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(Exception, match=r"cannot name metadata columns such as _row_id"):
+            sql(statement)
+    sql(f"ALTER TABLE {there} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    sql(f"DELETE FROM {there} WHERE _pos = 1")
+    assert sql(f"SELECT id FROM {there} ORDER BY id") == [[0], [2], [3]]
 
 
 @pytest.mark.sparks("3.5", "4.1")

@@ -67,9 +67,9 @@ def parsed_definition(
     The name may be a location, see `Catalogs.home`.
 
     Raises:
-        UnsupportedError: If the statement has a USING clause with another provider or an
-            unsupported file format.
-        ValidationError: If a property contradicts the statement, or has a statement of its own.
+        UnsupportedError: If a property has a statement of its own.
+        ValidationError: If the statement has a USING clause with another provider or an unsupported
+            file format, or a property contradicts the statement.
     """
     properties = definition.properties
     schema = defined_schema(definition.schema)
@@ -123,10 +123,10 @@ def check_has_no_statement(key: str) -> None:
     """Refuse properties that are set by a statement.
 
     Raises:
-        ValidationError: If it is such a property; the hint names the statement.
+        UnsupportedError: If it is such a property; the hint names the statement.
     """
     if key in STATEMENTS:
-        raise ValidationError(
+        raise UnsupportedError(
             f"{key!r} is not a table property: it is reserved for what it shows",
             hint=f"use {STATEMENTS[key]}",
         )
@@ -138,7 +138,7 @@ def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
     if provider in {"iceberg", "icecomb"}:
         return {}
     if provider not in {"parquet", "orc", "avro"}:
-        raise UnsupportedError(
+        raise ValidationError(
             f"This catalog creates Iceberg tables, not {provider}",
             hint="write USING iceberg, or create the table in spark_catalog",
         )

@@ -38,10 +38,10 @@ def test_using_a_file_format_makes_an_iceberg_table_of_such_files():
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"provider": "csv"}, UnsupportedError, "creates Iceberg tables, not csv"),
+        ({"provider": "csv"}, ValidationError, "creates Iceberg tables, not csv"),
         ({"provider": "parquet", "write_format_default": "orc"}, ValidationError, "contradicts"),
-        ({"sort__order": "id"}, ValidationError, "reserved"),
-        ({"identifier__fields": "id"}, ValidationError, "reserved"),
+        ({"sort__order": "id"}, UnsupportedError, "reserved"),
+        ({"identifier__fields": "id"}, UnsupportedError, "reserved"),
     ],
 )
 def test_what_spark_cannot_make_is_refused_with_the_way_out(given, error, said):

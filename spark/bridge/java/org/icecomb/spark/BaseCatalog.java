@@ -268,8 +268,7 @@ abstract class BaseCatalog
       return described(
           table, catalog -> new AlterTable(catalog, name(table), Changes.toJson(changes)));
     } catch (IllegalArgumentException e) {
-      // Spark would hide it in a SparkException
-      throw SparkErrors.unchecked(SparkErrors.analysis(e.getMessage(), e.getCause()));
+      throw SparkErrors.ofChange(e, changes);
     }
   }
 

@@ -307,6 +307,11 @@ public final class IcecombTable
     };
   }
 
+  /** Whether a DELETE with these options rewrites files, rather than writing delete files. */
+  public boolean deletesByRewriting(CaseInsensitiveStringMap options) {
+    return !plan("delete", options).mergeOnRead();
+  }
+
   private PlannedChange plan(String command, CaseInsensitiveStringMap options) {
     PlanChange request =
         new PlanChange(

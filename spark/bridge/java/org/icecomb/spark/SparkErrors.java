@@ -6,6 +6,7 @@ import java.lang.reflect.Constructor;
 import java.util.Arrays;
 import java.util.function.BiFunction;
 import org.apache.spark.SparkException;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
@@ -19,7 +20,9 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableChange;
 import org.icecomb.spark.planner.PlannerException;
+import org.icecomb.spark.statement.StatementChange;
 import scala.Option;
 import scala.collection.immutable.Map;
 
@@ -91,6 +94,16 @@ public final class SparkErrors {
             .apply(error.explanation(), error));
   }
 
+  /**
+   * The exception for changes of a table that are refused as illegal, which Spark would hide in a
+   * {@link SparkException}. Iceberg's statements throw the class of the refusal itself.
+   */
+  static RuntimeException ofChange(IllegalArgumentException refusal, TableChange[] changes) {
+    return Arrays.stream(changes).anyMatch(StatementChange.class::isInstance)
+        ? new RefusedStatement(refusal)
+        : unchecked(analysis(refusal.getMessage(), refusal));
+  }
+
   /** The exception for an unsupported statement, with a hint. */
   public static RuntimeException unsupported(String message, String hint) {
     return unchecked(analysis(message + "\n  hint: " + hint, null));
@@ -142,6 +155,25 @@ public final class SparkErrors {
         Option.empty(),
         scala.collection.immutable.Map$.MODULE$.empty(),
         new QueryContext[0]) {};
+  }
+
+  /** A refusal that Spark passes on: it wraps only those that are not its own. */
+  private static final class RefusedStatement extends IllegalArgumentException
+      implements SparkThrowable {
+
+    RefusedStatement(IllegalArgumentException refusal) {
+      super(refusal.getMessage(), refusal.getCause());
+    }
+
+    /** The condition's name before Spark 4.0. */
+    public String getErrorClass() {
+      return null;
+    }
+
+    /** The condition's name since Spark 4.0. */
+    public String getCondition() {
+      return null;
+    }
   }
 
   /**

@@ -71,6 +71,7 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
   }
 
   private static LogicalPlan carrying(LogicalPlan node) {
+    checkNames(node);
     if (node instanceof UpdateTable update && update.aligned()) {
       Target target = Target.of(update.table(), true);
       return target == null
@@ -90,6 +91,27 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
       return target == null ? node : delete.copy(target.plan(), delete.condition());
     }
     return node;
+  }
+
+  /**
+   * Refuses a statement that names metadata columns of a table whose rows it moves: Spark
+   * would write them as columns of the rows, and ends in an internal error.
+   */
+  private static void checkNames(LogicalPlan node) {
+    boolean changes = node instanceof UpdateTable || node instanceof MergeIntoTable;
+    if ((changes || node instanceof DeleteFromTable)
+        && EliminateSubqueryAliases.apply(JavaConverters.seqAsJavaList(node.children()).get(0))
+            instanceof DataSourceV2Relation relation
+        && relation.table() instanceof IcecombTable table
+        && namesMetadata(relation)
+        && (changes || table.deletesByRewriting(relation.options()))) {
+      throw ChangeScan.namesMetadata(table.name());
+    }
+  }
+
+  private static boolean namesMetadata(DataSourceV2Relation relation) {
+    return JavaConverters.seqAsJavaList(relation.output()).stream()
+        .anyMatch(each -> MetadataAttribute.isValid(each.metadata()));
   }
 
   /** Whether it does more than insert rows, which Spark plans as an append. */
@@ -142,9 +164,6 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
       }
       List<AttributeReference> columns =
           new ArrayList<>(JavaConverters.seqAsJavaList(relation.output()));
-      if (moves && columns.stream().anyMatch(each -> MetadataAttribute.isValid(each.metadata()))) {
-        throw ChangeScan.namesMetadata(table.name());
-      }
       if (!moves && columns.stream().anyMatch(each -> MetadataColumns.isLineage(each.name()))) {
         return null;
       }
