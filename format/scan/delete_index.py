@@ -30,7 +30,7 @@ DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
 """The statistics of delete manifests that the index needs."""
 
 _FILE_BYTES = 1000
-"""What a delete file takes, measured: of a vector 263 bytes here and 686 once a task asked for it."""
+"""The memory of a delete file, measured: a vector takes 263, and 686 when a task asked for it."""
 
 PartitionKey = tuple[Hashable, ...]
 
