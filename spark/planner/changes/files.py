@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,14 +25,22 @@ from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
 from icecomb.spark.planner.changes.deleted_rows import DeletedRows
+from icecomb.spark.planner.changes.moved_rows import MovedRows, ToldRows
 from icecomb.spark.planner.changes.snapshots import (
     END,
     RANGE_OPTIONS,
     START,
     START_TIME,
     changed_snapshots,
+    older_than_lineage,
 )
-from icecomb.spark.planner.table.change_columns import CHANGELOGS, CHANGES_FROM
+from icecomb.spark.planner.table.change_columns import (
+    CHANGELOGS,
+    CHANGES,
+    CHANGES_FROM,
+    KINDS_OF_CHANGES_FROM,
+    UPDATED_ROWS,
+)
 from icecomb.spark.values import value_to_json
 
 if TYPE_CHECKING:
@@ -41,6 +50,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.spark.planner.table.states import TableState
 
+_OF_UPDATES: Final = {"DELETE": "UPDATE_PREIMAGE", "INSERT": "UPDATE_POSTIMAGE"}
 _OF_ONE_STATE: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 
 
@@ -50,7 +60,7 @@ class FileChange:
 
     Args:
         file: The file.
-        kind: ``INSERT`` or ``DELETE``.
+        kind: ``INSERT``, ``DELETE``, ``UPDATE_PREIMAGE`` or ``UPDATE_POSTIMAGE``.
         ordinal: The index of the commit in the changelog.
         snapshot: The commit.
         rows: The positions of the rows; None for all live rows of the file.
@@ -69,7 +79,7 @@ class FileChange:
             changelog: One of `CHANGELOGS`.
         """
         values: tuple[Any, ...] = (self.kind, self.ordinal, self.snapshot.snapshot_id)
-        if changelog == CHANGES_FROM:
+        if changelog != CHANGES:
             time_us = self.snapshot.timestamp_ms * 1000
             values = (self.kind.lower(), self.snapshot.snapshot_id, time_us)
         own = zip(CHANGELOGS[changelog], values, strict=True)
@@ -96,8 +106,13 @@ class Changelog:
         """Changes by the identity (`id`) of their files."""
         self._state = state
         self._deleted_rows = DeletedRows(state)
+        kind = state.metadata_table
+        self._moved = None if kind in {CHANGES, CHANGES_FROM} else MovedRows(state)
         for ordinal, snapshot in enumerate(_commits(state, options)):
+            known = len(self.tasks)
             self._add(ordinal, snapshot)
+            if self._moved and older_than_lineage(state.metadata, snapshot) is None:
+                self._leave_out_moves(self._moved, known)
 
     def _add(self, ordinal: int, snapshot: Snapshot) -> None:
         own = [
@@ -157,6 +172,35 @@ class Changelog:
         # the rows are known in this case: delete files need not be read again
         deletes = task.delete_files if rows is None else ()
         self.tasks.append(FileScanTask(file, deletes, task.residual, task.spec))
+
+    def _leave_out_moves(self, moved: MovedRows, first: int) -> None:
+        """Leave out the rows that a commit only moved.
+
+        Args:
+            moved: The comparison of its rows.
+            first: The index of its first task.
+        """
+        sides: dict[str, list[tuple[FileScanTask, FileChange]]] = {"DELETE": [], "INSERT": []}
+        for task in islice(self.tasks, first, None):
+            change = self.changes[id(task.file)]
+            sides[change.kind].append((task, change))
+        if not all(sides.values()):
+            return
+        for _ in range(len(self.tasks) - first):
+            del self.changes[id(self.tasks.pop().file)]
+        rows = ([(task, change.rows) for task, change in side] for side in sides.values())
+        for side, told in zip(sides.values(), moved.told(*rows), strict=True):
+            for (task, change), one in zip(side, told, strict=True):
+                self._keep_told(task, change, one)
+
+    def _keep_told(self, task: FileScanTask, change: FileChange, told: ToldRows) -> None:
+        kinds = {change.kind: np.union1d(told.others, told.updated)}
+        if self._state.metadata_table == UPDATED_ROWS:
+            kinds = {change.kind: told.others, _OF_UPDATES[change.kind]: told.updated}
+        for kind, rows in kinds.items():
+            if len(rows):
+                chosen = change.rows if len(rows) == told.count else rows
+                self._keep(task, kind, change.ordinal, change.snapshot, chosen)
 
     def _planner(
         self, added_by: list[int] | None = None, removed_by: list[int] | None = None
@@ -222,7 +266,7 @@ class Changelog:
 
 def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:
     named = [option for option in (*_OF_ONE_STATE, *RANGE_OPTIONS) if option in options]
-    if state.metadata_table == CHANGES_FROM:
+    if state.metadata_table in KINDS_OF_CHANGES_FROM:
         if named:
             raise ValidationError(
                 f"CHANGES FROM table {state.name} says which commits are meant, and so does the "

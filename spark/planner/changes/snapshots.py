@@ -64,6 +64,12 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
     return [s for s in reversed(line) if s.operation != Operation.REPLACE]
 
 
+def older_than_lineage(metadata: TableMetadata, snapshot: Snapshot) -> Snapshot | None:
+    """Return the commit or its parent, if rows of it have no ids; None if all rows have."""
+    parent = metadata.snapshot_by_id(snapshot.parent_snapshot_id or -1)
+    return next((s for s in (parent, snapshot) if s is not None and s.first_row_id is None), None)
+
+
 def _whole(key: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,19}", text):
         raise ValidationError(f"{key} must be an integer, not {text!r}", hint="give it as digits")

@@ -38,6 +38,7 @@ from icecomb.spark.planner.changes.snapshots import (
     START,
     START_TIME,
     changed_snapshots,
+    older_than_lineage,
 )
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name
@@ -265,16 +266,14 @@ class _Changelog:
         metadata = self._table.metadata
         metadata_column(ROW_ID.name, metadata)
         for snapshot in self._snapshots:
-            parent = metadata.snapshot_by_id(snapshot.parent_snapshot_id or -1)
-            for each in (parent, snapshot):
-                if each is not None and each.first_row_id is None:
-                    raise UnsupportedError(
-                        f"Rows of snapshot {each.snapshot_id} of table "
-                        f"{'.'.join(self._table.name())} have no ids: it is older than the "
-                        "table's upgrade to format version 3",
-                        hint=f"begin later: give {START} or {START_TIME}, or other "
-                        "identifier_columns",
-                    )
+            older = older_than_lineage(metadata, snapshot)
+            if older is not None:
+                raise UnsupportedError(
+                    f"Rows of snapshot {older.snapshot_id} of table "
+                    f"{'.'.join(self._table.name())} have no ids: it is older than the "
+                    "table's upgrade to format version 3",
+                    hint=f"begin later: give {START} or {START_TIME}, or other identifier_columns",
+                )
 
     def _check_comparable(self) -> None:
         """Refuse columns that Spark cannot compare."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.property.property import flag, optional_number
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
-from icecomb.spark.planner.table.change_columns import CHANGES_FROM
+from icecomb.spark.planner.table.change_columns import KINDS_OF_CHANGES_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ class StreamOptions:
         named = self._options.get(_BRANCH)
         if chosen is not None:
             asked = f"the option {chosen}"
-        elif state.metadata_table == CHANGES_FROM:
+        elif state.metadata_table in KINDS_OF_CHANGES_FROM:
             asked = "the changes of one"
         elif state.metadata_table is not None:
             asked = f"its table {state.metadata_table}"

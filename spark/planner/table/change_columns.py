@@ -18,7 +18,15 @@ CHANGES: Final = "changes"
 """Its name below the table's."""
 
 CHANGES_FROM: Final = "changes from"
-"""The kind of CHANGES FROM, which cannot be selected by a name below the table's."""
+"""CHANGES FROM with all rows of changed files; it is not selected by a name below the table's."""
+
+CHANGED_ROWS: Final = "changed rows"
+"""CHANGES FROM without rows that commits only moved, in tables with row lineage."""
+
+UPDATED_ROWS: Final = "updated rows"
+"""The same with updates, which are those of one row id."""
+
+KINDS_OF_CHANGES_FROM: Final = (CHANGES_FROM, CHANGED_ROWS, UPDATED_ROWS)
 
 CHANGE_TYPE: Final = NestedField(
     2147483543, "_change_type", StringType(), required=True, doc="INSERT or DELETE"
@@ -45,7 +53,7 @@ COMMIT_TIMESTAMP: Final = NestedField(
 )
 CHANGELOGS: Final = {
     CHANGES: (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID),
-    CHANGES_FROM: (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP),
+    **dict.fromkeys(KINDS_OF_CHANGES_FROM, (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)),
 }
 """Their own columns."""
 
