@@ -34,7 +34,7 @@ from icecomb.format.row_changes.merge_clause import (
     prepared,
 )
 from icecomb.format.row_changes.merge_condition import MergeCondition
-from icecomb.format.row_changes.row_expression import RowExpressions, Sides
+from icecomb.format.row_changes.row_expression import RowExpressions, Sides, may_name
 from icecomb.format.row_changes.row_level_change import RowLevelChange, row_ids, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions
@@ -450,8 +450,8 @@ def _named(
     texts = [*keys, condition.rest or ""]
     for clause in (*clauses.matched, *clauses.not_matched_by_source):
         texts += (clause.condition or "", *(clause.values or {}).values())
-    said = " ".join(texts).lower()
-    named = [f for f in LINEAGE if f.name in said and f.name not in own]
+    said = " ".join(texts)
+    named = [f for f in LINEAGE if may_name(said, f.name) and f.name not in own]
     for field in named:
         if field.name in keys:
             metadata_column(field.name, metadata)

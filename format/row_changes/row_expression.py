@@ -88,6 +88,11 @@ class RowExpressions:
         return self._connection
 
 
+def may_name(text: str, column: str) -> bool:
+    """Return whether an expression has a column's name in it as a whole word, in any case."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text, re.IGNORECASE) is not None
+
+
 def _duckdb() -> Any:
     purpose = "conditions and values given as SQL need DuckDB"
     return optional_library("duckdb", purpose, "icecomb[duckdb]")
@@ -96,7 +101,7 @@ def _duckdb() -> Any:
 def _check_zoned(text: str, sides: Sides) -> None:
     """Reject columns that DuckDB would cut to microseconds."""
     for field in (f for side in sides.values() for f in side.schema if _is_cut(f.type)):
-        if re.search(rf"(?<!\w){re.escape(field.name)}(?!\w)", text, re.IGNORECASE):
+        if may_name(text, field.name):
             raise UnsupportedError(
                 f"Cannot compute {text!r}: DuckDB would cut column {field.name!r} of {field.type} "
                 "to microseconds",
