@@ -56,7 +56,7 @@ def test_a_planner_that_hangs_is_replaced_and_the_statement_still_answers(spark,
     table = create(NestedField(1, "x", DoubleType()))
     spark.sql(f"INSERT INTO {name(table)} VALUES (1.5)")
     properties = spark._jvm.java.lang.System
-    properties.setProperty("icecomb.planner.patience.ms", "1000")
+    properties.setProperty("icecomb.planner.patience.ms", "2000")
     hanging = planner(spark)
     try:
         os.kill(hanging, signal.SIGSTOP)
