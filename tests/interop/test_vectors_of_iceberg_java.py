@@ -109,7 +109,7 @@ def rows(first, last):
     return [[i, i % 2, f"v{i}" if i % 5 else None] for i in range(first, last)]
 
 
-@pytest.fixture(scope="module", params=sampled(["parquet", "orc", "avro"], keep=2))
+@pytest.fixture(scope="module", params=sampled(["parquet", "orc", "avro"], keep=1))
 def mixed(request, library):
     """Position deletes of version 2, then vectors, equality deletes beside both; two specs."""
     name = f"mixed_vectors_{request.param}"

@@ -195,6 +195,7 @@ def test_options_choose_among_the_states_that_a_cached_table_has_now(
     sql(f"DROP NAMESPACE lake.{namespace}")
 
 
+@pytest.mark.full("one by its path is in the gate")
 @pytest.mark.parametrize("minor", ["4.3", "4.1", "3.5"])
 def test_a_cached_table_shows_what_was_written_by_another_name_of_it(
     sql_on, read_on, catalog, minor

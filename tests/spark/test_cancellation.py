@@ -95,6 +95,7 @@ def test_a_planner_that_stops_while_it_is_asked_is_asked_again(spark, table, wis
     assert not (wishes / f"{when}-{method}").exists()
 
 
+@pytest.mark.full("one that is killed in a commit is in the gate")
 @pytest.mark.parametrize(
     ("when", "happened"), sampled([("after", True), ("before", False)], keep=1)
 )

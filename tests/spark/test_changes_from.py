@@ -257,6 +257,7 @@ def test_a_stream_of_changes_is_refused(spark, catalog, name, tmp_path):
         ).start().processAllAvailable()
 
 
+@pytest.mark.full("single changes are in the gate")
 @pytest.mark.sparks("4.3")
 @pytest.mark.parametrize("mode", sampled(["copy-on-write", "merge-on-read"], keep=1))
 def test_the_changes_are_those_of_the_table_of_changes_also_on_another_spark(

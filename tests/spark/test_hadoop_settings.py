@@ -12,6 +12,7 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.spark.conf import CATALOG_CLASS
 from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
+from tests.rings import sampled
 
 
 def nameservice(name, hdfs):
@@ -39,7 +40,7 @@ def _hadoop_configuration(spark, settings):
         conf.unset(key) if value is None else conf.set(key, value)
 
 
-@pytest.mark.parametrize("way", ["of the application", "of the catalog"])
+@pytest.mark.parametrize("way", sampled(["of the application", "of the catalog"], keep=1))
 def test_a_name_node_is_known_by_sparks_settings_alone(spark, hdfs, way):
     name = f"ns{uuid.uuid4().hex[:8]}"
     warehouse = f"hdfs://{name}/warehouse/{uuid.uuid4().hex}"

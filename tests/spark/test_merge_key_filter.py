@@ -205,6 +205,7 @@ def test_rows_that_match_nothing_are_kept_where_a_clause_is_about_them(every_sql
         assert filters(every_sql, f"{head} {clauses}", filtering="always") == 0
 
 
+@pytest.mark.full("its rows are in the gate")
 def test_copy_on_write_filters_what_finds_files_and_not_what_writes_them_anew(every_sql, make):
     target, source = make([1, 2, 3]), make([1, 5])
     text = f"MERGE INTO {name_of(target)} t USING {name_of(source)} s ON t.id = s.id"
@@ -383,6 +384,7 @@ def test_a_row_that_two_rows_of_the_source_match_is_still_refused(every_sql, mak
         assert rows(target) == rows_of([1, 2, 3])
 
 
+@pytest.mark.full("its rows are in the gate")
 @pytest.mark.parametrize("mode", sampled(MODES[::-1], keep=1))
 def test_the_counts_of_a_merge_are_those_without_the_filter(every_sql, make, mode):
     found = []
@@ -399,6 +401,7 @@ def test_the_counts_of_a_merge_are_those_without_the_filter(every_sql, make, mod
     assert found[0][0]["added-records"]
 
 
+@pytest.mark.full("random sources of few and many keys are in the gate")
 def test_many_keys_that_the_filter_has_no_room_for_are_all_found(every_sql, make):
     """A filter of a thousand keys for nine thousand lets nearly everything through."""
     target, source = make([*range(0, 4_000, 2)], **MERGED), make([*range(0, 9_000, 3)])
@@ -411,6 +414,7 @@ def test_many_keys_that_the_filter_has_no_room_for_are_all_found(every_sql, make
     )
 
 
+@pytest.mark.full("other sources are in the gate")
 def test_a_table_may_be_its_own_source(every_sql, make):
     target = make([*range(20)], **MERGED)
     with set_to(every_sql, filtering="always"):

@@ -272,6 +272,7 @@ def every_other(queries):
     return pytest.mark.parametrize("queries", [queries[::2], others], ids=["some", "others"])
 
 
+@pytest.mark.full("rows are in the gate")
 @every_other(SAFE)
 @pytest.mark.parametrize("target", MODES[:1], indirect=True)
 def test_plans_over_sources_that_do_not_vary_are_as_they_were(every_sql, catalog, target, queries):

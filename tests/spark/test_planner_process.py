@@ -51,6 +51,9 @@ def test_a_planner_that_died_is_replaced_unnoticed(spark, create):
     assert rows(spark, f"SELECT sum(x) FROM {name(table)}") == [(4.0,)]
 
 
+@pytest.mark.full(
+    "one that died is replaced in the gate, and a statement under one that hangs canceled"
+)
 @pytest.mark.slow("waits until a planner is given up, and starts another one")
 def test_a_planner_that_hangs_is_replaced_and_the_statement_still_answers(spark, create):
     table = create(NestedField(1, "x", DoubleType()))

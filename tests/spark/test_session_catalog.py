@@ -209,6 +209,7 @@ def test_a_table_that_was_migrated_keeps_working_under_its_name_and_again_when_r
     session.sql(f"DROP DATABASE {db} CASCADE")
 
 
+@pytest.mark.full("starts a session of its own")
 @pytest.mark.parametrize(
     ("options", "reason"),
     sampled(

@@ -308,6 +308,7 @@ def test_a_branch_is_changed_by_its_name_and_nothing_else(spark, catalog, table)
     assert ordered(spark.table(f"lake.{table}").collect()) == main
 
 
+@pytest.mark.full("a branch is changed by its name in the gate")
 @pytest.mark.parametrize(
     "changes",
     [

@@ -142,6 +142,7 @@ def test_clauses_win_over_the_source(run, namespace, catalog, metadata, tmp_path
     assert not catalog.table_exists(f"{namespace}.other")
 
 
+@pytest.mark.full("a table of ours is in the gate")
 def test_tables_of_hive_and_views_give_their_columns_and_partitions(
     run, namespace, catalog, metadata
 ):
@@ -186,6 +187,7 @@ def test_tables_of_hive_and_views_give_their_columns_and_partitions(
     run(f"DROP VIEW spark_catalog.{namespace}.v")
 
 
+@pytest.mark.full("the same statements in our own catalog are in the gate")
 def test_in_the_session_catalog_the_new_table_is_of_the_kind_of_the_old_or_of_what_is_said(
     run, namespace, catalog, metadata
 ):

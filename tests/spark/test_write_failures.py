@@ -93,7 +93,7 @@ def gone(catalog, table):
     return True
 
 
-@pytest.mark.parametrize("statement", those("INSERT", "MERGE, copy-on-write"), ids=str)
+@pytest.mark.parametrize("statement", those("INSERT"), ids=str)
 def test_whatever_the_metastore_does_at_the_commit_a_statement_says_the_truth(
     spark, catalog, proxy, table, statement
 ):

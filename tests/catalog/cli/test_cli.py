@@ -311,6 +311,7 @@ def test_a_warehouse_that_cannot_be_written_is_one_line(icecomb: Any, tmp_path: 
         assert "Traceback" not in out + err
 
 
+@pytest.mark.full("embedded_metastore starts and stops it in the gate")
 def test_the_embedded_metastore_is_started_found_and_stopped(icecomb: Any, tmp_path: Path) -> None:
     lake = ("--warehouse", str(tmp_path / "lake"), "--output", "json", "metastore")
     try:
