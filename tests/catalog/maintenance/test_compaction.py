@@ -457,7 +457,7 @@ def test_a_table_of_version_1_is_rewritten_too(lake):
     assert (sorted(in_order(table)), len(files(table))) == ([0, 1, 2], 1)
 
 
-@pytest.mark.seeds(50, gate=6)
+@pytest.mark.seeds(50, gate=10)
 def test_whatever_others_do_meanwhile_rows_stay_as_they_make_them(lake, seed, meanwhile):
     random = Random(seed)
     changed = RandomTable(lake, random)

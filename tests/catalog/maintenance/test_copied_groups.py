@@ -824,7 +824,7 @@ def _kind(random: Random, depth: int = 0, *, v2: bool) -> pa.DataType:
     return random.choice(kinds[1:] if v2 and depth else kinds)
 
 
-@pytest.mark.seeds(40, gate=5)
+@pytest.mark.seeds(40, gate=8)
 def test_whatever_the_files_are_a_copy_is_as_what_is_decoded(lake, seed, tmp_path):
     random = Random(seed)
     version = random.choice(["1.0", "2.0"])

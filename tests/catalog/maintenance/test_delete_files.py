@@ -724,7 +724,7 @@ def test_a_conversion_is_no_change_of_rows_to_a_changelog(lake):
     assert in_order(table) == [2, 3]
 
 
-@pytest.mark.seeds(50, gate=6)
+@pytest.mark.seeds(50, gate=10)
 def test_whatever_others_do_meanwhile_rows_stay_as_they_make_them(lake, seed, monkeypatch):
     random = Random(seed)
     changed = RandomTable(lake, random)
