@@ -179,6 +179,7 @@ def test_a_relative_warehouse_is_below_the_working_directory(tmp_path, monkeypat
     assert catalog.create_table("t", ROWS.schema).location() == str(tmp_path / "lake" / "t")
 
 
+@pytest.mark.full("starts processes")
 def test_a_relative_warehouse_is_local_beside_the_settings_of_a_cluster(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "core-site.xml").write_text(

@@ -188,6 +188,7 @@ def test_a_write_on_a_branch_is_refused_when_others_contradict_it_on_that_branch
     assert found(spark, table) == BEFORE[1:]
 
 
+@pytest.mark.full("each setting alone is in the gate")
 def test_both_settings_at_once_are_refused_for_writes(spark, table):
     with settings(spark, branch="audit", wap_id="x"):
         for statement, _ in STATEMENTS.values():

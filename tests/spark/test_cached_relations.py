@@ -137,6 +137,7 @@ def test_rows_are_not_changed_by_cached_ones_that_lack_what_others_appended(
     sql(f"DROP NAMESPACE lake.{namespace}")
 
 
+@pytest.mark.full("states of tables that are not cached are in the gate")
 @pytest.mark.parametrize("minor", ["4.3", "4.1", "3.5"])
 def test_options_choose_among_the_states_that_a_cached_table_has_now(
     sql_on, read_on, catalog, minor

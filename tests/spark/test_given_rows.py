@@ -272,6 +272,7 @@ def test_what_is_no_yes_or_no_is_refused(spark, name):
             spark.range(1).writeTo(f"lake.{name}").option(key, "perhaps").append()
 
 
+@pytest.mark.full("frames and statements are in the gate")
 def test_a_streaming_query_brings_its_columns_along(spark, catalog, name, tmp_path):
     spark.sql(f"CREATE TABLE lake.{name} (id BIGINT, v INT) USING iceberg")
     spark.range(5).selectExpr("id", "id + 1L AS v", "'x' AS n").write.parquet(str(tmp_path / "in"))

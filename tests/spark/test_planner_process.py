@@ -189,6 +189,7 @@ def dying(spark, create, metastore, tmp_path):
     return make
 
 
+@pytest.mark.full("a planner that died is replaced in the gate")
 def test_what_a_query_only_reads_is_asked_again_when_the_planner_died_over_it(
     spark, dying, tmp_path
 ):

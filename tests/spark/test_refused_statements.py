@@ -77,6 +77,7 @@ def test_they_are_refused_with_the_way_out(spark):
     run(f"DROP NAMESPACE lake.{NAMESPACE}")
 
 
+@pytest.mark.full("refused in our own catalog in the gate")
 def test_they_are_refused_in_the_session_catalog_for_tables_of_ours_only(spark):
     session = spark.newSession()
     session.conf.set("spark.sql.catalog.spark_catalog", SESSION_CATALOG_CLASS)

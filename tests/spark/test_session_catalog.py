@@ -118,6 +118,7 @@ def test_what_a_statement_reads_by_one_name_of_a_table_others_may_not_change_by_
         table.delete("id = 2")
 
 
+@pytest.mark.full("cached tables that others change are in the gate")
 def test_a_cached_table_shows_what_was_written_by_its_name_in_another_catalog(
     session_of, catalog, namespace
 ):

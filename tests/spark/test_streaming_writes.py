@@ -192,6 +192,7 @@ def test_a_table_that_is_not_there_is_made(spark, catalog, namespace, source, on
         spark.sql(f"DROP TABLE {made}")
 
 
+@pytest.mark.full("batches are appended in the gate")
 def test_complete_mode_replaces_all_rows_whatever_others_added(spark, table, source):
     table.append(pa.table({"id": pa.array([77], pa.int64()), "s": ["x"]}))
     for batch in ([1, 2, 2], [2]):

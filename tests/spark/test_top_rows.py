@@ -70,6 +70,7 @@ def test_random_tables_have_the_first_rows_of_every_order(sql, catalog, name, se
 KEYS = ("id", "n", "d", "Day", "ts", "x", "s")
 
 
+@pytest.mark.full("random tables are in the gate")
 @pytest.mark.parametrize(
     "orders",
     [

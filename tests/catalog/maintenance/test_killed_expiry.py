@@ -91,7 +91,7 @@ def test_an_expiry_killed_anywhere_is_finished_by_the_next(tmp_path: Path, which
 
 
 @pytest.mark.parametrize(
-    "stride", [3, pytest.param(1, marks=pytest.mark.full("killed at every step"))]
+    "stride", [5, pytest.param(1, marks=pytest.mark.full("killed at every step"))]
 )
 def test_a_clean_up_killed_anywhere_is_finished_by_the_next(tmp_path: Path, stride: int) -> None:
     template = made(tmp_path / "lake")

@@ -198,6 +198,7 @@ def test_what_the_cluster_refuses_is_said_in_plain_words(hdfs, direct, place):
         direct.read(f"{place}/x")
 
 
+@pytest.mark.full("waits for the name of a host")
 def test_an_unknown_host_and_a_closed_port_are_told_apart():
     with pytest.raises(FileIOError, match=r"nowhere\.invalid:9870: the host name is unknown"):
         FileIO().read("hdfs://nowhere.invalid:8020/x")
