@@ -33,6 +33,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -138,6 +139,10 @@ def shown_schema(schema: Schema, *, downcast: bool = False) -> dict[str, Any]:
         schema: The schema.
         downcast: Whether nanoseconds are shown as microseconds.
     """
+    if not any(_nanoseconds(field.field_type) for field in schema.fields):
+        with suppress(UnsupportedError):
+            return spark_schema(schema)
+    # one by one
     fields = [_shown_field(field, downcast=downcast) for field in schema.fields]
     return {"type": "struct", "fields": fields}
 
