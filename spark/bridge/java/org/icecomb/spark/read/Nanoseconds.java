@@ -2,7 +2,6 @@ package org.icecomb.spark.read;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -42,11 +41,13 @@ final class Nanoseconds {
   /** The columns as they are read from files: longs where Spark is shown microseconds. */
   static StructType stored(StructType shown) {
     List<StructField> fields = new ArrayList<>();
+    boolean changed = false;
     for (StructField field : shown.fields()) {
       DataType type = stored(field.dataType(), TypeMark.of(field));
+      changed |= type != field.dataType();
       fields.add(new StructField(field.name(), type, field.nullable(), field.metadata()));
     }
-    return Schemas.struct(fields);
+    return changed ? Schemas.struct(fields) : shown;
   }
 
   private static DataType stored(DataType shown, TypeMark mark) {
@@ -57,13 +58,15 @@ final class Nanoseconds {
       return stored(struct);
     }
     if (shown instanceof ArrayType array) {
-      return new ArrayType(stored(array.elementType(), mark.element()), array.containsNull());
+      DataType element = stored(array.elementType(), mark.element());
+      return element == array.elementType() ? array : new ArrayType(element, array.containsNull());
     }
     if (shown instanceof MapType map) {
-      return new MapType(
-          stored(map.keyType(), mark.key()),
-          stored(map.valueType(), mark.value()),
-          map.valueContainsNull());
+      DataType key = stored(map.keyType(), mark.key());
+      DataType value = stored(map.valueType(), mark.value());
+      return key == map.keyType() && value == map.valueType()
+          ? map
+          : new MapType(key, value, map.valueContainsNull());
     }
     return shown;
   }
@@ -74,37 +77,11 @@ final class Nanoseconds {
    * @param column the column as Spark is shown it
    */
   static ColumnVector shown(ColumnVector vector, StructField column) {
-    return shown(vector, column.dataType(), TypeMark.of(column));
-  }
-
-  private static ColumnVector shown(ColumnVector vector, DataType type, TypeMark mark) {
-    if (mark.isNanoseconds()) {
-      return new Micros(vector, type);
-    }
-    if (vector instanceof ConstantColumnVector && vector.hasNull()) {
-      return vector;
-    }
-    if (type instanceof StructType struct) {
-      ColumnVector[] children = new ColumnVector[struct.size()];
-      boolean changed = false;
-      for (int i = 0; i < children.length; i++) {
-        children[i] = shown(vector.getChild(i), struct.fields()[i]);
-        changed |= children[i] != vector.getChild(i);
-      }
-      return changed ? new NestedColumnVector(vector, type, children) : vector;
-    }
-    if (type instanceof ArrayType array) {
-      ColumnVector elements = shown(vector.getChild(0), array.elementType(), mark.element());
-      return elements == vector.getChild(0) ? vector : new NestedColumnVector(vector, type, elements);
-    }
-    if (type instanceof MapType map) {
-      ColumnVector keys = shown(vector.getChild(0), map.keyType(), mark.key());
-      ColumnVector values = shown(vector.getChild(1), map.valueType(), mark.value());
-      return keys == vector.getChild(0) && values == vector.getChild(1)
-          ? vector
-          : new NestedColumnVector(vector, type, keys, values);
-    }
-    return vector;
+    return NestedColumnVector.converted(
+        vector,
+        column,
+        (nanoseconds, type, mark) ->
+            mark.isNanoseconds() ? new Micros(nanoseconds, type) : null);
   }
 
   private static final class Micros extends WrappedColumnVector {

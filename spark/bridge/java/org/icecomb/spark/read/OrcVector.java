@@ -267,7 +267,7 @@ abstract class OrcVector extends ColumnVector {
   }
 
   /** Microseconds since 1970. */
-  static final class Timestamps extends OrcVector {
+  static class Timestamps extends OrcVector {
 
     private final TimestampColumnVector timestamps;
 
@@ -279,30 +279,31 @@ abstract class OrcVector extends ColumnVector {
     @Override
     public long getLong(int row) {
       int place = place(row);
-      long seconds = Math.floorDiv(timestamps.time[place], 1000L);
-      return Math.addExact(
-          Math.multiplyExact(seconds, 1_000_000L), timestamps.nanos[place] / 1000L);
+      return since1970(
+          Math.floorDiv(timestamps.time[place], 1000L), timestamps.nanos[place]);
+    }
+
+    long since1970(long seconds, int nanoseconds) {
+      return Math.addExact(Math.multiplyExact(seconds, 1_000_000L), nanoseconds / 1000L);
     }
   }
 
   /** Nanoseconds since 1970. */
-  static final class FineTimestamps extends OrcVector {
-
-    private final TimestampColumnVector timestamps;
+  static final class FineTimestamps extends Timestamps {
 
     FineTimestamps(DataType type, TimestampColumnVector timestamps, IntSupplier size) {
       super(type, timestamps, size);
-      this.timestamps = timestamps;
     }
 
     @Override
     public long getLong(int row) {
-      if (isNullAt(row)) {
-        return 0;
-      }
-      int place = place(row);
-      long seconds = Math.floorDiv(timestamps.time[place], 1000L);
-      return Nanoseconds.of(seconds, timestamps.nanos[place]);
+      // what stands at a null may be out of range
+      return isNullAt(row) ? 0 : super.getLong(row);
+    }
+
+    @Override
+    long since1970(long seconds, int nanoseconds) {
+      return Nanoseconds.of(seconds, nanoseconds);
     }
   }
 
