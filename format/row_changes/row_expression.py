@@ -89,7 +89,7 @@ class RowExpressions:
 
 
 def may_name(text: str, column: str) -> bool:
-    """Return whether an expression has a column's name in it as a whole word, in any case."""
+    """Return whether an expression contains a column's name as a whole word, in any case."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text, re.IGNORECASE) is not None
 
 

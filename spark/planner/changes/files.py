@@ -25,7 +25,7 @@ from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
 from icecomb.spark.planner.changes.deleted_rows import DeletedRows
-from icecomb.spark.planner.changes.moved_rows import MovedRows, ToldRows
+from icecomb.spark.planner.changes.row_comparison import ComparedRows, RowComparison
 from icecomb.spark.planner.changes.snapshots import (
     END,
     RANGE_OPTIONS,
@@ -107,12 +107,12 @@ class Changelog:
         self._state = state
         self._deleted_rows = DeletedRows(state)
         kind = state.metadata_table
-        self._moved = None if kind in {CHANGES, CHANGES_FROM} else MovedRows(state)
+        self._comparison = None if kind in {CHANGES, CHANGES_FROM} else RowComparison(state)
         for ordinal, snapshot in enumerate(_commits(state, options)):
             known = len(self.tasks)
             self._add(ordinal, snapshot)
-            if self._moved and older_than_lineage(state.metadata, snapshot) is None:
-                self._leave_out_moves(self._moved, known)
+            if self._comparison and older_than_lineage(state.metadata, snapshot) is None:
+                self._leave_out_moves(self._comparison, known)
 
     def _add(self, ordinal: int, snapshot: Snapshot) -> None:
         own = [
@@ -173,11 +173,11 @@ class Changelog:
         deletes = task.delete_files if rows is None else ()
         self.tasks.append(FileScanTask(file, deletes, task.residual, task.spec))
 
-    def _leave_out_moves(self, moved: MovedRows, first: int) -> None:
+    def _leave_out_moves(self, comparison: RowComparison, first: int) -> None:
         """Leave out the rows that a commit only moved.
 
         Args:
-            moved: The comparison of its rows.
+            comparison: The comparison of rows.
             first: The index of its first task.
         """
         sides: dict[str, list[tuple[FileScanTask, FileChange]]] = {"DELETE": [], "INSERT": []}
@@ -189,17 +189,19 @@ class Changelog:
         for _ in range(len(self.tasks) - first):
             del self.changes[id(self.tasks.pop().file)]
         rows = ([(task, change.rows) for task, change in side] for side in sides.values())
-        for side, told in zip(sides.values(), moved.told(*rows), strict=True):
-            for (task, change), one in zip(side, told, strict=True):
-                self._keep_told(task, change, one)
+        for side, compared in zip(sides.values(), comparison.compare(*rows), strict=True):
+            for (task, change), one in zip(side, compared, strict=True):
+                self._keep_compared(task, change, one)
 
-    def _keep_told(self, task: FileScanTask, change: FileChange, told: ToldRows) -> None:
-        kinds = {change.kind: np.union1d(told.others, told.updated)}
+    def _keep_compared(
+        self, task: FileScanTask, change: FileChange, compared: ComparedRows
+    ) -> None:
+        kinds = {change.kind: np.union1d(compared.others, compared.updated)}
         if self._state.metadata_table == UPDATED_ROWS:
-            kinds = {change.kind: told.others, _OF_UPDATES[change.kind]: told.updated}
+            kinds = {change.kind: compared.others, _OF_UPDATES[change.kind]: compared.updated}
         for kind, rows in kinds.items():
             if len(rows):
-                chosen = change.rows if len(rows) == told.count else rows
+                chosen = change.rows if len(rows) == compared.count else rows
                 self._keep(task, kind, change.ordinal, change.snapshot, chosen)
 
     def _planner(

@@ -1,4 +1,4 @@
-"""Rows that a commit only moved to another file, told by their lineage (spec: Row Lineage).
+"""Comparison of the rows that a commit deleted and inserted, by lineage (spec: Row Lineage).
 
 A moved row keeps its id and the number of the commit that updated it last; an updated one keeps
 its id.
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRows:
-    """The rows of a file that a commit deleted, or inserted, by what became of them.
+class ComparedRows:
+    """The rows that a commit deleted from a file, or inserted into it, without those it only moved.
 
     Args:
         count: The number of rows, moved ones included.
@@ -43,7 +43,7 @@ class ToldRows:
     updated: npt.NDArray[np.int64]
 
 
-class MovedRows:
+class RowComparison:
     """Comparison of the rows that a commit deleted with those that it inserted.
 
     Their ids are read by the planner, and those of one commit are in memory at once.
@@ -57,17 +57,17 @@ class MovedRows:
         columns = Schema((ROW_POSITION, *LINEAGE))
         self._scan = ArrowScan(state.metadata, state.io, columns, workers=1)
 
-    def told(
+    def compare(
         self, *sides: Sequence[tuple[FileScanTask, npt.NDArray[np.int64] | None]]
-    ) -> Iterator[list[ToldRows]]:
-        """Tell rows apart.
+    ) -> Iterator[list[ComparedRows]]:
+        """Compare the rows of both sides.
 
         Args:
             sides: The files with deleted rows, and those with inserted ones: each with the
                 positions of these rows, or None for all live rows.
 
         Yields:
-            The rows of each file of a side, in order.
+            For each side, the compared rows of its files, in order.
 
         Raises:
             CorruptFileError: If two rows of a side have one id, or a file is damaged.
@@ -84,7 +84,7 @@ class MovedRows:
                 [positions[rows] for rows in np.split(kind, np.searchsorted(kind, ends[:-1]))]
                 for kind in other.changes(ids, updates)
             ]
-            yield [ToldRows(*one) for one in zip(counts, *parts, strict=True)]
+            yield [ComparedRows(*one) for one in zip(counts, *parts, strict=True)]
 
     def _read(
         self, task: FileScanTask, rows: npt.NDArray[np.int64] | None
