@@ -135,7 +135,7 @@ def _judge(cases, capsys):
 
 
 def _by_turns(cases):
-    """Each method meets every kind of fault at about two places; the call that commits does so with locks and without."""
+    """Each method meets every kind of fault at one place at least; the call that commits does so with locks and without."""
     places = defaultdict(list)
     for one in cases:
         for position, method in enumerate(one.calls):
@@ -143,7 +143,7 @@ def _by_turns(cases):
             places[method, mode].append((one, position))
     faults = {one: [] for one in cases}
     for (method, _), all_of_it in places.items():
-        apart = len(all_of_it) // (2 * len(FAULTS))
+        apart = len(all_of_it) // len(FAULTS)
         found = all_of_it[:: max(apart, 1)]
         for turn in range(max(len(found), len(FAULTS))):
             one, position = found[turn % len(found)]

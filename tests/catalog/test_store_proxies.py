@@ -125,7 +125,7 @@ PLACES = {
     ("fault", "place", "change"),
     sampled(
         [(f, p, c) for f in MIDDLE_FAULTS for p in PLACES for c in CHANGES],
-        keep=5,
+        keep=3,
     ),
 )
 def test_a_commit_whose_requests_meet_a_proxy_says_what_became_of_it(lake, fault, place, change):

@@ -13,7 +13,6 @@ from icecomb.format.errors import IcecombError
 from tests.peers.s3_proxy import FAULTS as ALL
 from tests.peers.s3_proxy import MIDDLE_FAULTS, S3Proxy
 from tests.peers.store_proxies import AzureProxy, GoogleProxy
-from tests.rings import sampled
 
 FAULTS = [each for each in (*ALL, *MIDDLE_FAULTS) if each != "replace"]
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -27,9 +26,11 @@ PROXIES = {
 }
 
 
-@pytest.mark.gate("ten writers at once")
+@pytest.mark.full(
+    "each fault alone is in the gate's faults of a store, two writers at once in its catalogs'"
+)
 @pytest.mark.seeds(1)
-@pytest.mark.parametrize("name", sampled(PROXIES, keep=1))
+@pytest.mark.parametrize("name", PROXIES)
 def test_what_is_reported_is_there_once(request, monkeypatch, name, seed):
     monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.01)
     server = request.getfixturevalue(name)

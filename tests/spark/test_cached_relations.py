@@ -58,6 +58,7 @@ OF_CACHED = {
 }
 
 
+@pytest.mark.full("rows that a statement changes are in the gate, those below")
 @pytest.mark.parametrize("minor", ["4.3", "4.1"])
 def test_rows_are_not_replaced_by_cached_ones_that_lack_what_others_appended(
     sql_on, catalog, minor

@@ -9,6 +9,7 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
+from tests.rings import sampled
 
 COLUMNS = "id, Name, price, ts, tags, m, st, dt, k"
 
@@ -37,7 +38,9 @@ def hive(spark: Any) -> Any:
     spark.sql("DROP DATABASE spark_catalog.real CASCADE")
 
 
-@pytest.mark.parametrize(("table", "columns"), [("real.kinds", COLUMNS), ("real.ds", "Id, d")])
+@pytest.mark.parametrize(
+    ("table", "columns"), sampled([("real.kinds", COLUMNS), ("real.ds", "Id, d")], keep=1)
+)
 def test_spark_reads_after_migration_what_hive_read_before_and_again_after_revert(
     hive: Any, catalog: Any, table: str, columns: str
 ) -> None:

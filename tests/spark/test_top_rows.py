@@ -111,6 +111,7 @@ def test_the_first_rows_of_files_with_nulls_ties_deletes_and_other_types(sql, na
         check(sql, table, key, order, random, ties=", id")
 
 
+@pytest.mark.full("the order of the files is a rule in the gate's scan/test_top_rows")
 def test_files_whose_rows_come_later_are_not_opened(sql, name):
     table = f"lake.{name}"
     sql(f"CREATE TABLE {table} (id BIGINT, v BIGINT, x DOUBLE) USING iceberg")

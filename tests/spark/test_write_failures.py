@@ -198,6 +198,7 @@ def standing_still(spark, tmp_path):
     found.close()
 
 
+@pytest.mark.full("one that is killed in a commit is in the gate")
 @pytest.mark.parametrize("statement", those("MERGE, merge-on-read"), ids=str)
 def test_a_planner_that_is_killed_while_tasks_run_is_replaced_unnoticed(
     spark, proxy, table, statement, standing_still

@@ -35,9 +35,15 @@ Fault = tuple[tuple[str, int, str], str]
 
 
 def _by_turns(cases: list[Fault], first: int) -> list[Fault]:
-    """Return one case of every second call and file, another one of those that there are each time."""
+    """Return one case of every third call and file, another one of those that there are each time.
+
+    Of a verb that asks for little it is every second.
+    """
     places = [list(same) for _, same in groupby(cases, lambda case: case[0][:2])]
-    return [same[turn % len(same)] for turn, same in enumerate(places[first % 2 :: 2], first)]
+    apart = min(3, len(places) // 3)
+    return [
+        same[turn % len(same)] for turn, same in enumerate(places[first % apart :: apart], first)
+    ]
 
 
 def _cases(mode: str, calls: list[str], files: list[str]) -> list[Fault]:

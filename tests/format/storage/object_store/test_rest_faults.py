@@ -118,7 +118,7 @@ def test_what_others_created_is_a_conflict_also_after_a_lost_answer(store, fault
 
 
 @pytest.mark.gate("writes 64 MiB a case")
-@pytest.mark.parametrize("fault", sampled(WHOLE, keep=3))
+@pytest.mark.parametrize("fault", sampled(WHOLE, keep=2))
 def test_a_large_file_is_whole_whichever_request_fails(store, fault):
     for after in range(4):
         location = f"{store.place}/{after}"
@@ -199,7 +199,9 @@ def test_a_rename_ends_whatever_becomes_of_the_copy(store, fault):
     assert (store.direct.read(a), store.direct.read(b)) == (b"again", b"bytes")
 
 
-@pytest.mark.parametrize("fault", ["refuse", "lose", "busy", "error", "short", *INVENTED])
+@pytest.mark.parametrize(
+    "fault", sampled(["refuse", "lose", "busy", "error", "short", *INVENTED], keep=4)
+)
 def test_questions_and_deletions_are_asked_again(store, fault):
     names = [f"{store.place}/f/{n}" for n in range(12)]
     for name in names:

@@ -64,7 +64,7 @@ def failing(name, *faults):
 
 @pytest.mark.parametrize(
     ("fault", "name"),
-    sampled(itertools.product(FAULTS, REQUESTS), keep=5),
+    sampled(itertools.product(FAULTS, REQUESTS), keep=3),
 )
 def test_whatever_becomes_of_a_request_the_object_is_whole_and_nothing_is_left(
     io, proxy, s3, bucket, left, name, fault
