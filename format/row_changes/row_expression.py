@@ -57,23 +57,23 @@ class RowExpressions:
         _check_zoned(text, sides)
         rows = pa.table({name: _as_struct(batch) for name, batch in sides.items()})
         try:
-            expression = duckdb.SQLExpression(text).alias("value")
-            found = self._open().from_arrow(rows).select(expression).to_arrow_table()
+            expression = duckdb.SQLExpression(text)
+            relation = self._open().from_arrow(rows)
+            # a filter takes no aggregate, window function or unnest: none is of one row alone
+            relation.filter(expression.isnull())
+            found = relation.select(expression.alias("value")).to_arrow_table()
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise ExpressionError(
                 f"Cannot compute {text!r}: {reason}",
                 hint=f"Columns are written as {', '.join(f'{name}.column' for name in sides)}; "
-                "expressions are DuckDB's SQL.",
+                "expressions are DuckDB's SQL, without aggregates, window functions and unnest.",
                 predicate=text,
             ) from error
         if found.num_columns != 1 or found.num_rows != rows.num_rows:
             raise ExpressionError(
                 f"{text!r} is not one value per row",
-                hint=(
-                    "Write an expression of the columns of one row, without aggregates or "
-                    "subqueries."
-                ),
+                hint="Write an expression of single columns: s.column rather than COLUMNS(*).",
                 predicate=text,
             )
         return _whole(found.column(0))

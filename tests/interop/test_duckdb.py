@@ -31,7 +31,7 @@ def connection():
     made = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
-    (version,) = made.sql("select version()").fetchone()
+    [(version,)] = made.sql("select version()").fetchall()
     for name in ("avro", "iceberg"):
         folder = files(f"duckdb_extension_{name}") / "extensions" / version
         made.load_extension(str(folder / f"{name}.duckdb_extension"))

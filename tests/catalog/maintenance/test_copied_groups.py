@@ -475,8 +475,8 @@ def test_files_of_duckdb_are_copied(lake, tmp_path):
     table.maintenance.rewrite_data_files(options=REQUIRE)
     assert rows(table.refresh()) == expected
     path = local(described(table)[0])
-    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE s = 's77'").fetchone() == (2,)
-    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE s = 'nowhere'").fetchone() == (0,)
+    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE s = 's77'").fetchall() == [(2,)]
+    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE s = 'nowhere'").fetchall() == [(0,)]
 
 
 def test_files_without_ids_get_those_of_the_name_mapping(lake, tmp_path):
@@ -882,13 +882,13 @@ def test_whatever_the_files_are_a_copy_is_as_what_is_decoded(lake, seed, tmp_pat
         assert pq.read_metadata(path).num_rows == len(ids) == file.record_count
         assert duckdb.sql(f"SELECT id FROM '{path}'").fetchall() == [(n,) for n in ids]
         for wanted in random.sample(ids, min(len(ids), 3)):
-            found = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE id = {wanted}").fetchone()
-            assert found == (1,)
+            found = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE id = {wanted}").fetchall()
+            assert found == [(1,)]
             assert pq.read_table(path, filters=[("id", "=", wanted)]).num_rows == 1
         chunks = duckdb.sql(
             f"SELECT sum(num_values) FROM parquet_metadata('{path}') WHERE path_in_schema = 'id'"
-        ).fetchone()
-        assert chunks == (len(ids),)
+        ).fetchall()
+        assert chunks == [(len(ids),)]
 
 
 def _same_metrics(tables, *, exact: bool) -> None:

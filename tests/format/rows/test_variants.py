@@ -618,7 +618,9 @@ def test_what_duckdb_shredded_is_read(create, tmp_path, uniform):
         if i % 3 == 0 or not uniform
     ]
     assert [v and v.to_python() for v in variants_from_arrow(found["v"])] == expected
-    assert table.scan("v is null").count() == 0, "DuckDB 1.5 writes a null as a variant null"
+    # DuckDB 1.5 writes a null as a variant null
+    nulls = 0 if duckdb.__version__ < "2" else expected.count(None)
+    assert table.scan("v is null").count() == nulls
 
 
 V = Schema(NestedField(1, "v", VariantType()))
