@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -173,8 +172,6 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         deleted = sum(deletes.deleted for deletes in delta.deletes)
         _check_kept(state, deleted, sum(file.record_count for file in files))
     entries = {entry.path: entry for entry in delta.files}
-    if state.metadata.format_version >= 3:
-        _check_once(delta)
     written = [
         delete_file(
             state.metadata,
@@ -197,6 +194,8 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         # rows deleted based on an older snapshot are treated like replaced ones
         replaces_rows=write.command != "delete" or write.older,
         serializable=_is_serializable(table, write, str(write.command)),
+        # a statement may name row ids also where no filter does, in a join
+        by_lineage=state.metadata.format_version >= 3,
     ).add_to(change)
     for file in replaced:
         change.remove_deletes(file)
@@ -281,19 +280,6 @@ def _only_partition(
             table=state.name,
         )
     return found[0]
-
-
-def _check_once(delta: Delta) -> None:
-    """Refuse deletes of rows whose ids, which a statement may name, differ in entries of a file."""
-    there = Counter(entry.path for entry in delta.files)
-    for path in {path for deletes in delta.deletes for path in deletes.files}:
-        if there[path] > 1:
-            raise ValidationError(
-                f"Cannot delete rows of {path} by position: the table has it more than once, and "
-                "each entry would lose the rows",
-                hint="remove the file, and add it once",
-                path=path,
-            )
 
 
 def _check_alike(entries: Iterable[FileEntry]) -> None:

@@ -132,8 +132,9 @@ def _of(table, first):
     return found["_file"].to_pylist()
 
 
+@pytest.mark.parametrize("planned", [2, 1], ids=["both planned", "one planned, by its row ids"])
 @pytest.mark.parametrize("deleted", [[], [1]])
-def test_a_data_file_that_was_added_again_gets_no_vector(catalog, planner, deleted):
+def test_a_data_file_that_was_added_again_gets_no_vector(catalog, planner, deleted, planned):
     """It would be that of both entries, whose rows have other ids and other deletes."""
     properties = {"format-version": "2", **BY_POSITION}
     table = catalog.create_table((*NAMESPACE, "again"), SCHEMA, properties=properties)
@@ -144,6 +145,7 @@ def test_a_data_file_that_was_added_again_gets_no_vector(catalog, planner, delet
     table.add_files([task.file_path], check_duplicate_files=False)
     table.transaction().upgrade_table_version(3).commit_transaction()
     statement = Deletion(planner, table)
+    del statement.files[planned:]
     with pytest.raises(ValidationError, match="more than once"):
         statement.commit((0, [4]))
     assert ids(table) == sorted([*range(10), *({*range(10)} - {*deleted})])
