@@ -65,20 +65,30 @@ def lake(tmp_path):
 
 
 @pytest.fixture
-def ask(sql_on, minor, tmp_path):
-    """Answers statements on the folder's tables in a catalog that shows microseconds."""
-    sql = sql_on(minor)
-    name = f"{CATALOG}{next(NUMBERS)}"
+def ask_of(sql_on, minor):
+    """Answers statements on a folder's tables in a catalog that shows microseconds."""
+    sql, names = sql_on(minor), []
     python = sql("SET spark.sql.catalog.lake.python")[0][1]
-    settings = {
-        "": "org.icecomb.spark.IcecombCatalog", ".type": "hadoop", ".warehouse": tmp_path,
-        ".python": python, f".{DOWNCAST_NANOSECONDS.key}": "true",
-    }  # fmt: skip
-    for key, value in settings.items():
-        sql(f"SET `spark.sql.catalog.{name}{key}`=`{value}`")
-    yield lambda text: sql(text.format(t=f"{name}.db.t", c=name))
-    for key in settings:
-        sql(f"RESET `spark.sql.catalog.{name}{key}`")
+
+    def ask(warehouse, table="db.t"):
+        names.append(name := f"{CATALOG}{next(NUMBERS)}")
+        settings = {
+            "": "org.icecomb.spark.IcecombCatalog", ".type": "hadoop", ".warehouse": warehouse,
+            ".python": python, f".{DOWNCAST_NANOSECONDS.key}": "true",
+        }  # fmt: skip
+        for key, value in settings.items():
+            sql(f"SET `spark.sql.catalog.{name}{key}`=`{value}`")
+        return lambda text: sql(text.format(t=f"{name}.{table}", c=name))
+
+    yield ask
+    for name in names:
+        for key in ("", ".type", ".warehouse", ".python", f".{DOWNCAST_NANOSECONDS.key}"):
+            sql(f"RESET `spark.sql.catalog.{name}{key}`")
+
+
+@pytest.fixture
+def ask(ask_of, tmp_path):
+    return ask_of(tmp_path)
 
 
 def made(lake, file_format, *partitions, **properties):
@@ -125,6 +135,12 @@ def shown(nanos):
     return text.rstrip("0").rstrip(".") if micros % 10**6 else text[:19], micros
 
 
+def nano_text(nanos):
+    """A time with nine digits, as Iceberg Java takes it."""
+    seconds, fraction = divmod(nanos, SECOND)
+    return f"{EPOCH + dt.timedelta(seconds=seconds)}.{fraction:09}"
+
+
 def expected(nanos, first=0, among=None):
     found = []
     for number, each in enumerate(nanos, first):
@@ -164,6 +180,32 @@ def test_spark_reads_and_deletes_the_microseconds_of_nanoseconds(lake, ask, file
     kept = table.refresh().scan().to_arrow().sort_by("id")
     assert kept["id"].to_pylist() == left
     assert kept["t"].cast(pa.int64()).to_pylist() == [times[n % 100] for n in left]
+
+
+@pytest.mark.full("files of Iceberg Java's, which reads what Spark leaves of them")
+@pytest.mark.sparks(*SPARKS)
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_rows_of_iceberg_java_are_shown_so_and_are_as_they_were_for_it(
+    ask_of, iceberg_library, metastore, file_format
+):
+    name = f"fine.t{next(NUMBERS)}"
+    properties = {"format-version": "3", "write.format.default": file_format}
+    properties |= {"write.delete.mode": "merge-on-read"}
+    columns = Schema(*SCHEMA.fields[:3])
+    iceberg_library.create(f"hadoop:{name}", columns, [("hour", "t", "h")], properties)
+    times = [n for n in times_of(file_format) if n is None or abs(n) < 2_000_000_000 * SECOND]
+    texts = [n if n is None else f"{nano_text(n)}" for n in times]
+    given = [[number, text, text] for number, text in enumerate(texts)]
+    iceberg_library.append(f"hadoop:{name}", given)
+    ask = ask_of(f"{metastore.warehouse.as_uri()}/hadoop", name)
+    assert ask("SELECT id, string(t), unix_micros(z) FROM {t} ORDER BY id") == [
+        row[:3] for row in expected(times)
+    ]
+    gone = shown(times[-1])[1]
+    ask(f"DELETE FROM {{t}} WHERE z = {literal(gone, 'TIMESTAMP')}")
+    left = [row for row, n in zip(given, times, strict=True) if shown(n)[1] != gone]
+    assert len(left) < len(given)
+    assert sorted(iceberg_library.scan(f"hadoop:{name}")) == left
 
 
 SIGNS = {
