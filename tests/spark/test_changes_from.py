@@ -205,7 +205,7 @@ def test_what_commits_do_not_say_is_refused_with_a_way_out(spark, catalog, name)
             spark.sql(statement).collect()
 
 
-@pytest.mark.sparks("4.3")
+@pytest.mark.sparks("4.3", "4.2")
 def test_rows_that_have_ids_are_told_by_them(sql_on, spark, catalog, name, minor):
     """A copy of a row is no change of it, and an update is one of a row id, also elsewhere."""
     spark.sql(
@@ -258,7 +258,7 @@ def test_a_stream_of_changes_is_refused(spark, catalog, name, tmp_path):
 
 
 @pytest.mark.full("single changes are in the gate")
-@pytest.mark.sparks("4.3")
+@pytest.mark.sparks("4.3", "4.2")
 @pytest.mark.parametrize("mode", sampled(["copy-on-write", "merge-on-read"], keep=1))
 def test_the_changes_are_those_of_the_table_of_changes_also_on_another_spark(
     sql_on, spark, catalog, name, minor, mode

@@ -78,7 +78,12 @@ def ask_of(sql_on, minor):
         }  # fmt: skip
         for key, value in settings.items():
             sql(f"SET `spark.sql.catalog.{name}{key}`=`{value}`")
-        return lambda text: sql(text.format(t=f"{name}.{table}", c=name))
+
+        def answer(text):
+            return sql(text.format(t=answer.table, c=name))
+
+        answer.table = f"{name}.{table}"
+        return answer
 
     yield ask
     for name in names:
@@ -120,10 +125,11 @@ def rows(nanos, first=0):
     )
 
 
-READ = (
-    "SELECT id, string(t), unix_micros(z), string(s.x), unix_micros(l[0]), string(m['k']), "
-    "unix_micros(try_element_at(l, 1)) FROM {t}"
-)
+READ_COLUMNS = (
+    "id", "string(t)", "unix_micros(z)", "string(s.x)", "unix_micros(l[0])", "string(m['k'])",
+    "unix_micros(try_element_at(l, 1))",
+)  # fmt: skip
+READ = f"SELECT {', '.join(READ_COLUMNS)} FROM {{t}}"
 
 
 def shown(nanos):
@@ -381,3 +387,27 @@ def test_parquet_files_of_coarser_or_older_units_are_shown_rounded_down(lake, as
     table.commit(RowDelta(table.io).add_deletes(*writer.close()))
     with pytest.raises(Exception, match="equality deletes compare nanoseconds, and the file has"):
         ask("SELECT id FROM {t}")
+
+
+@pytest.mark.full("a stream reads its files as a query does")
+@pytest.mark.sparks("4.3")
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_stream_of_the_table_shows_them_so(lake, ask, spark, tmp_path, file_format):
+    table = made(lake, file_format)
+    times, found = times_of(file_format), []
+
+    def keep(frame, _):
+        found.extend(list(row) for row in frame.selectExpr(*READ_COLUMNS).collect())
+
+    for number in range(2):
+        table.append(rows(times, 100 * number))
+        writer = spark.readStream.table(ask.table).writeStream.foreachBatch(keep)
+        query = writer.option("checkpointLocation", str(tmp_path / "at"))
+        query = query.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        assert sorted(found) == expected(times) + (expected(times, 100) if number else [])
+    writer = spark.readStream.table(ask.table).writeStream
+    with pytest.raises(Exception, match="Column t cannot be written"):
+        query = writer.option("checkpointLocation", str(tmp_path / "to")).toTable(ask.table)
+        query.processAllAvailable()
+    assert table.refresh().scan().count() == 2 * len(times)
