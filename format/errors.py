@@ -4,7 +4,14 @@ Every error carries a message (what failed, where, what was found), an optional 
 next) and a context of named facts (`table`, `path`, ...) for programs and logs.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+REPEATED_FILE: Final = "remove the file, and add it once"
+"""The hint about a data file that a table has more than once."""
+REPEATED_FILE_OR_COPY: Final = (
+    f"{REPEATED_FILE}; or write with write.delete.mode and write.merge.mode copy-on-write"
+)
+"""The same where only a change by position is refused."""
 
 
 class IcecombError(Exception):

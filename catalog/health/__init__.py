@@ -28,6 +28,7 @@ def check_health(
     names: str | Iterable[str | tuple[str, ...]] = "*",
     *,
     orphans: bool = False,
+    every_file: bool = False,
     jobs: int = 8,
     progress: Progress = SILENT,
 ) -> Iterator[TableHealth]:
@@ -43,6 +44,7 @@ def check_health(
         names: One name or several: each `db.table`, or a pattern such as `db.*`, where * matches
             any characters; `db` means all tables of a namespace, `*` all of the catalog.
         orphans: Whether to search for files that nothing refers to, which lists all folders.
+        every_file: Whether to read all manifests, partition statistics or not.
         jobs: Number of tables examined at once.
         progress: Reporter of each finished table.
 
@@ -56,4 +58,6 @@ def check_health(
     jobs = checked_int("jobs", jobs, 1)
     given = [names] if isinstance(names, str) else list(names)
     chosen = select_tables(catalog, given)
-    return examine_all(catalog, chosen, orphans=orphans, jobs=jobs, progress=progress)
+    return examine_all(
+        catalog, chosen, orphans=orphans, every_file=every_file, jobs=jobs, progress=progress
+    )

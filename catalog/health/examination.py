@@ -11,6 +11,7 @@ import numpy as np
 from icecomb.catalog.health.command import Remedies, break_lock, name_of
 from icecomb.catalog.health.examined import Examined, limits_of, rewrite_of
 from icecomb.catalog.health.file_finding import file_findings
+from icecomb.catalog.health.known_partitions import known_partitions
 from icecomb.catalog.health.metadata_finding import metadata_findings
 from icecomb.catalog.health.score import score_of
 from icecomb.catalog.health.table_health import (
@@ -24,8 +25,9 @@ from icecomb.catalog.health.table_health import (
 from icecomb.catalog.report.finding import Severity
 from icecomb.catalog.report.progress import Progress, each
 from icecomb.format.errors import IcecombError, MetastoreError, ValidationError
-from icecomb.format.inspect.file_census import WORKERS, FileCensus, take_census
+from icecomb.format.inspect.file_census import WORKERS, CensusLimits, FileCensus, take_census
 from icecomb.format.inspect.manifest_overlap import partition_values
+from icecomb.format.manifests.manifest_list import read_manifests
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -40,9 +42,9 @@ _NAME_LENGTH: Final = 200
 LockedTables = Callable[["Table"], "Sequence[AbandonedLock] | MetastoreError"]
 
 
-def examine(table: Table, *, orphans: bool = False) -> TableHealth:
+def examine(table: Table, *, orphans: bool = False, every_file: bool = False) -> TableHealth:
     """Examine a table as of when this object was loaded; see `Maintenance.health`."""
-    return _Examination(table, orphans=orphans).result(_asked_for)
+    return _Examination(table, orphans=orphans, every_file=every_file).result(_asked_for)
 
 
 def examine_all(
@@ -50,6 +52,7 @@ def examine_all(
     names: Iterable[Identifier],
     *,
     orphans: bool,
+    every_file: bool,
     jobs: int,
     progress: Progress,
 ) -> Iterator[TableHealth]:
@@ -58,13 +61,13 @@ def examine_all(
     threads = max(1, WORKERS // min(jobs, max(len(places), 1)))
     locks = _once(catalog) if len(places) > 1 else _asked_for
 
+    def health(name: Identifier) -> TableHealth:
+        table = catalog.load_table(name)
+        found = _Examination(table, orphans=orphans, every_file=every_file, threads=threads)
+        return found.result(locks)
+
     def attempt(name: Identifier) -> TableHealth:
-        return attempted(
-            ".".join(name),
-            lambda: _Examination(catalog.load_table(name), orphans=orphans, threads=threads).result(
-                locks
-            ),
-        )
+        return attempted(".".join(name), lambda: health(name))
 
     yield from each(progress, "examining", "tables", places, attempt, jobs, ahead=4 * jobs)
 
@@ -99,10 +102,13 @@ def _once(catalog: Catalog) -> LockedTables:
 class _Examination:
     """One examination of a table."""
 
-    def __init__(self, table: Table, *, orphans: bool, threads: int = WORKERS) -> None:
+    def __init__(
+        self, table: Table, *, orphans: bool, every_file: bool, threads: int = WORKERS
+    ) -> None:
         self._table = table
         self._metadata = table.metadata
         self._orphans = orphans
+        self._every_file = every_file
         self._threads = threads
         self._name = name_of(table)
 
@@ -111,8 +117,7 @@ class _Examination:
         metadata, io = self._metadata, self._table.io
         rewrite = rewrite_of(metadata)
         limits = limits_of(metadata, rewrite)
-        snapshot = metadata.current_snapshot()
-        census = take_census(metadata, io, snapshot, limits, threads=self._threads)
+        census = self._census(limits)
         bare = [n for n, spec in metadata.specs().items() if spec.is_unpartitioned]
         examined = Examined(
             metadata,
@@ -135,6 +140,19 @@ class _Examination:
         return TableHealth(
             self._name, examined.score, worst_first(findings), examined.facts, charts
         )
+
+    def _census(self, limits: CensusLimits) -> FileCensus:
+        metadata, io = self._metadata, self._table.io
+        snapshot = metadata.current_snapshot()
+        if snapshot is None:
+            return FileCensus()
+        manifests = read_manifests(io, snapshot)
+        known = (
+            None
+            if self._every_file
+            else known_partitions(metadata, io, snapshot, manifests, limits)
+        )
+        return take_census(metadata, io, manifests, limits, threads=self._threads, known=known)
 
     def _facts(self, census: FileCensus) -> TableFacts:
         metadata, io = self._metadata, self._table.io

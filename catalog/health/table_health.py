@@ -138,7 +138,8 @@ class Charts:
     """The data of a page's charts.
 
     Attributes:
-        sizes: Number of data files of 2^n to 2^(n+1) - 1 bytes, at index n.
+        sizes: Number of data files of 2^n to 2^(n+1) - 1 bytes, at index n; empty if partition
+            statistics spared reading some of them.
         partitions: The largest partitions, the largest first.
         commits: Start times (milliseconds since the epoch) and the number of snapshots committed
             from each to the next.

@@ -29,7 +29,8 @@ class ComputedTableStats:
     """The statistics file of a snapshot.
 
     Attributes:
-        statistics_file: Location of the file; None for a table without snapshots.
+        statistics_file: Location of the file; None for a table without snapshots, or
+            without columns of primitive types.
     """
 
     statistics_file: str | None
@@ -83,8 +84,10 @@ def compute_table_stats(
         return ComputedTableStats(None)
     schema = TableScan(table.metadata, table.io, snapshot_id=chosen.snapshot_id).schema()
     field_ids = _field_ids(".".join(table.name()), schema, names)
-    sketches = ColumnSketches(table.metadata, table.io, chosen, schema, field_ids)
     reader = _reader(table, [schema.find_field(each) for each in field_ids], engine, session)
+    if not field_ids:
+        return ComputedTableStats(None)
+    sketches = ColumnSketches(table.metadata, table.io, chosen, schema, field_ids)
     if sketches.unused is not None:
         progress.say(f"older statistics are not used: {sketches.unused}")
     if sketches.is_known:
@@ -160,9 +163,8 @@ def _add(sketches: ColumnSketches, part: UnreadRows, job: SketchJob, reader: Ske
 def _field_ids(table: str, schema: Schema, names: tuple[str, ...] | None) -> list[int]:
     """Return the field ids of columns that have a number of distinct values."""
     if names is None:
-        found = [f.field_id for f in schema.fields if _is_counted(schema, f.field_id)]
-    else:
-        found = list(dict.fromkeys(_field_id(table, schema, name) for name in names))
+        return [f.field_id for f in schema.fields if _is_counted(schema, f.field_id)]
+    found = list(dict.fromkeys(_field_id(table, schema, name) for name in names))
     if not found:
         raise ValidationError(
             f"Table {table}: there is no column to compute statistics of",

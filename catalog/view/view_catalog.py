@@ -10,6 +10,7 @@ from icecomb.catalog.identifier import Identifier, parts_of
 from icecomb.catalog.view.view import View
 from icecomb.format.argument import property_texts
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
 from icecomb.format.spec.schema_argument import as_schema
 
 if TYPE_CHECKING:
@@ -236,4 +237,6 @@ def _definition(
         parts_of(identifier)[:-1] if default_namespace is None else parts_of(default_namespace)
     )
     summary = {"engine-name": "icecomb", "engine-version": version("icecomb")}
-    return ViewDefinition(as_schema(schema), queries, namespace, default_catalog, summary)
+    # a view has no format version, and engines convert its query to these types
+    chosen = as_schema(schema, DEFAULT_FORMAT_VERSION)
+    return ViewDefinition(chosen, queries, namespace, default_catalog, summary)

@@ -6,7 +6,7 @@ Memory holds the manifests being read, one row per partition, and one row per de
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -27,14 +27,12 @@ from icecomb.format.inspect.dangling_count import (
 )
 from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts, added_up, joined
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
-from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import Batch, decoding_threads, fetch_batches, read_batch
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
 SIZE_CLASSES: Final = 48
@@ -85,7 +83,8 @@ class FileCensus:
     Attributes:
         manifests: The manifests that may have live files.
         partitions: The counts for the partitions, by partition spec.
-        sizes: The number of data files by size: at n, those of 2^n to 2^(n+1) - 1 bytes.
+        sizes: The number of data files by size: at n, those of 2^n to 2^(n+1) - 1 bytes; empty if
+            some are only known by partition.
         dangling: The delete files that apply to no data file.
         sources: The snapshots that added the data files; empty unless requested.
     """
@@ -103,38 +102,53 @@ class FileCensus:
         return sum(int(part[name].sum()) for part in parts)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownPartitions:
+    """Partitions without deletes whose files are counted by something else than manifests.
+
+    Attributes:
+        counts: Their counts, by partition spec.
+        manifests: The data manifests that have files of these partitions only.
+    """
+
+    counts: Mapping[int, PartitionCounts]
+    manifests: Sequence[ManifestFile]
+
+
 def take_census(
     metadata: TableMetadata,
     io: FileIO,
-    snapshot: Snapshot | None,
+    manifests: Sequence[ManifestFile],
     limits: CensusLimits,
     *,
     threads: int = WORKERS,
+    known: KnownPartitions | None = None,
 ) -> FileCensus:
     """Count the live files of a snapshot.
 
     Args:
         metadata: The table metadata.
         io: File system to read manifests from; the manifest cache for scans is not changed.
-        snapshot: The snapshot; None for an empty table.
+        manifests: The manifests of the snapshot; those without live files are left out.
         limits: The limits by which files are classified.
         threads: The number of manifests to read and hold at a time.
+        known: Partitions that are counted already; the manifests of them alone are read only if
+            a delete file names a data file that no other manifest has.
 
     Raises:
-        CorruptFileError, NoSuchFileError: If a manifest or the manifest list cannot be read.
+        CorruptFileError, NoSuchFileError: If a manifest cannot be read.
         ValidationError: If a manifest is of a spec that the table does not have.
     """
-    if snapshot is None:
-        return FileCensus()
-    manifests = tuple(m for m in read_manifests(io, snapshot) if m.has_live_files())
+    live = tuple(manifest for manifest in manifests if manifest.has_live_files())
     found = _Count(metadata, io, limits)
+    spared = set() if known is None else {id(manifest) for manifest in known.manifests}
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
-        chosen = [m for m in manifests if m.content is content]
-        fetched = fetch_batches(io, chosen, _statistics, cache=None)
-        workers = decoding_threads(io, chosen, threads)
-        for part in chain.from_iterable(in_order(found.look, fetched, workers)):
-            found.add(part)
-    return found.census(manifests)
+        of_content = (manifest for manifest in live if manifest.content is content)
+        found.read([one for one in of_content if id(one) not in spared], threads)
+    if known is not None and found.misses_files:
+        found.read(known.manifests, threads)
+        known = None
+    return found.census(live, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,19 @@ class _Count:
         self._sources: dict[int, Source] = {}
         self._deletes = LiveDeletes()
 
-    def look(self, batch: Batch) -> list[_Part]:
+    def read(self, manifests: Sequence[ManifestFile], threads: int) -> None:
+        """Count the files of manifests; delete manifests must come before data manifests."""
+        fetched = fetch_batches(self._io, manifests, _statistics, cache=None)
+        workers = decoding_threads(self._io, manifests, threads)
+        for part in chain.from_iterable(in_order(self._look_at, fetched, workers)):
+            self._add(part)
+
+    @property
+    def misses_files(self) -> bool:
+        """Whether deletes name a data file that was not in what was read."""
+        return self._deletes.has_missing_targets
+
+    def _look_at(self, batch: Batch) -> list[_Part]:
         """Read a batch of manifests; several threads may do so at a time."""
         spec_by_id = self._metadata.spec_by_id
         decoded = read_batch(self._io, batch, spec_by_id, _statistics, cache=None)
@@ -184,8 +210,8 @@ class _Count:
             targets=self._deletes.targets_among(columns),
         )
 
-    def add(self, part: _Part) -> None:
-        """Add the counts of one manifest; delete manifests must come before data manifests."""
+    def _add(self, part: _Part) -> None:
+        """Add the counts of one manifest."""
         self._parts.setdefault(part.spec_id, []).append(part.counts)
         self._pending += len(part.counts)
         self._sizes = self._sizes + part.sizes
@@ -201,13 +227,21 @@ class _Count:
             self._parts = {number: [joined(parts)] for number, parts in self._parts.items()}
             self._pending = 0
 
-    def census(self, manifests: tuple[ManifestFile, ...]) -> FileCensus:
-        """Return the complete census."""
+    def census(
+        self, manifests: tuple[ManifestFile, ...], known: KnownPartitions | None
+    ) -> FileCensus:
+        """Return the complete census, with the counts of known partitions instead of those read."""
         partitions = {number: joined(parts) for number, parts in self._parts.items()}
+        for number, counts in {} if known is None else known.counts.items():
+            read = partitions.get(number)
+            others = [] if read is None else [read.without(counts)]
+            partitions[number] = joined([counts, *others])
+        # findings ask for samples, which must not depend on the order of reading
+        partitions = {number: partitions[number].in_order() for number in sorted(partitions)}
         return FileCensus(
             manifests,
             partitions,
-            tuple(self._sizes.tolist()),
+            tuple(self._sizes.tolist()) if known is None else (),
             self._deletes.dangling(partitions),
             tuple(self._sources.values()),
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io as streams
 import logging
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -44,6 +44,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IntegerType, LongType, NestedField, StructType
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -196,23 +197,49 @@ def stated_counts(
     """Return what the statistics file of a snapshot states, as a count of all files would be now.
 
     Returns:
-        None if it has no such file, or one of another writer in which updates may be deletions; or
-        if the table changed in a way that makes it useless, or the file cannot be read.
+        None if `stated_partitions` returns None, or if the file is of another writer and updates
+        in it may be deletions, or if updates are no longer known.
+    """
+    read = stated_partitions(counter, io, metadata, snapshot)
+    if read is None or not (read.has_live_updates or counter.only_added(read.counts)):
+        return None
+    return counter.known_updates(read.counts)
+
+
+def stated_partitions(
+    counter: PartitionCounter,
+    io: FileIO,
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    manifests: Sequence[ManifestFile] | None = None,
+) -> StatedPartitions | None:
+    """Return the statistics file of a snapshot, of any writer, with the partitions that have files.
+
+    Args:
+        counter: A counter of the table.
+        io: File system that holds the table.
+        metadata: The table metadata.
+        snapshot: The snapshot.
+        manifests: The manifests of the snapshot; its list is read if they are not given.
+
+    Returns:
+        None if it has no such file or the file cannot be read; if the table changed in a way that
+        makes it useless; or if the manifests state another number of files or rows.
     """
     file = _file_of(metadata, snapshot)
     read = None if file is None or counter.has_doubts else _read(counter, io, file)
     if read is None:
         return None
     counts = counter.with_files(read.counts)
-    if not (read.has_live_updates or counter.only_added(counts)):
-        return None
     specs = metadata.specs()
     used = [specs.get(number) for number in pc.unique(counts.column(SPEC_ID)).to_pylist()]
     needed = {field.field_id for spec in used if spec is not None for field in spec.fields}
     if None in used or not needed & {f.field_id for f in counter.union.fields} <= read.fields:
         return None
-    known = counter.known_updates(counts)
-    return None if known is None else counter.checked(known, read_manifests(io, snapshot))
+    checked = counter.checked(
+        counts, read_manifests(io, snapshot) if manifests is None else manifests
+    )
+    return None if checked is None else replace(read, counts=checked)
 
 
 def count_partitions(

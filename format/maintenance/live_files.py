@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import integers
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import REPEATED_FILE, ValidationError
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, PartitionKey, partition_keys
@@ -254,7 +254,7 @@ def _refuse(path: str) -> NoReturn:
     raise ValidationError(
         f"The table has data file {path} more than once: delete files that name it "
         "may apply to some of its rows only, and cannot be rewritten",
-        hint="remove the file, and add it once",
+        hint=REPEATED_FILE,
         path=path,
     )
 

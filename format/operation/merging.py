@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import REPEATED_FILE, ValidationError
 from icecomb.format.evolution.staging import ONTO_PARENT
 from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.manifests.manifest import (
@@ -286,7 +286,7 @@ class MergingProducer(SnapshotProducer):
                 raise ValidationError(
                     f"Cannot replace file {path}: the table has it {there[path]} times, and rows "
                     f"of {given} were rewritten",
-                    hint="Remove the file, and add it once.",
+                    hint=REPEATED_FILE,
                     path=path,
                 )
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import texts
 from icecomb.format.arrow.number_view import numbers_of
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import REPEATED_FILE, REPEATED_FILE_OR_COPY, ValidationError
 from icecomb.format.manifests.manifest import (
     DataFileContent,
     ManifestContent,
@@ -229,10 +229,7 @@ def refuse_shared(
         raise ValidationError(
             f"Cannot delete rows of {path} by position: the table has it more than once, "
             f"{where} would lose the rows",
-            hint="remove the file, and add it once"
-            if by_lineage
-            else "remove the file, and add it once; or write with write.delete.mode and "
-            "write.merge.mode copy-on-write",
+            hint=REPEATED_FILE if by_lineage else REPEATED_FILE_OR_COPY,
             path=path,
         )
 

@@ -17,7 +17,7 @@ _OF_FRAMES: Final = {
 }
 
 
-def as_schema(schema: Schema | pa.Schema, format_version: int = V3_FORMAT_VERSION - 1) -> Schema:
+def as_schema(schema: Schema | pa.Schema, format_version: int) -> Schema:
     """Convert a schema of PyIceberg or Arrow to an Iceberg schema; Arrow fields get ids.
 
     Args:

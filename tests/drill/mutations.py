@@ -1228,6 +1228,20 @@ MUTATIONS = [
     ),
     # catalog/health
     Mutation(
+        "partition statistics are said to know the sizes of two files",
+        "catalog/health/known_partitions.py",
+        '(found["files"] <= 1)',
+        '(found["files"] <= 2)',
+        ("tests/catalog/health/test_known_partitions.py",),
+    ),
+    Mutation(
+        "a partition with deletes is known by its statistics",
+        "catalog/health/known_partitions.py",
+        "known &= found[name] == 0",
+        "known &= found[name] >= 0",
+        ("tests/catalog/health/test_known_partitions.py",),
+    ),
+    Mutation(
         "deleted rows cost twice as many points",
         "catalog/health/score.py",
         "by_position / (2 * DELETED_SHARE)",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import REPEATED_FILE_OR_COPY, ValidationError
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -203,8 +203,7 @@ class OlderDeletes:
             raise ValidationError(
                 f"Cannot delete rows of {path} by a deletion vector: the table has it more than "
                 "once, and only some of its rows are deleted in all places",
-                hint="Remove the file, and add it once; or write with write.delete.mode and "
-                "write.merge.mode copy-on-write.",
+                hint=REPEATED_FILE_OR_COPY,
                 path=path,
             )
 

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import CommitFailedError, ValidationError
+from icecomb.format.errors import (
+    REPEATED_FILE_OR_COPY,
+    CommitFailedError,
+    ValidationError,
+)
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 from icecomb.spark.planner.table.audit import CommitTarget
@@ -290,8 +294,7 @@ def _check_alike(entries: Iterable[FileEntry]) -> None:
             raise ValidationError(
                 f"Cannot delete rows of {entry.path} by position: the table has it more than once, "
                 "and only some of its rows are deleted in all places",
-                hint="remove the file, and add it once; or write with write.delete.mode and "
-                "write.merge.mode copy-on-write",
+                hint=REPEATED_FILE_OR_COPY,
                 path=entry.path,
             )
 

@@ -227,6 +227,16 @@ def test_a_table_without_snapshots_has_no_statistics(lake):
     assert table.refresh().metadata_location == location
 
 
+def test_a_table_without_columns_of_primitive_types_has_no_statistics(lake):
+    table = lake.create_table("db.nested", pa.schema([("l", pa.list_(pa.int64()))]))
+    table.append(pa.table({"l": [[1]]}, schema=pa.schema([("l", pa.list_(pa.int64()))])))
+    location = table.metadata_location
+    assert table.maintenance.compute_table_stats().statistics_file is None
+    assert table.refresh().metadata_location == location
+    with pytest.raises(ValidationError, match="no column to compute statistics of"):
+        table.maintenance.compute_table_stats(columns=[])
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -257,4 +257,4 @@ def test_a_schema_of_pyiceberg_brings_its_defaults():
     peer = PeerSchema(
         PeerNestedField(1, "d", PeerDateType(), required=False, initial_default=dt.date(1970, 1, 2))
     )
-    assert with_given_defaults(as_schema(peer)).fields[0].initial_default == 1
+    assert with_given_defaults(as_schema(peer, 2)).fields[0].initial_default == 1

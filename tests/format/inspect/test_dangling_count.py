@@ -12,6 +12,7 @@ from icecomb.format.inspect.dangling_count import DanglingDeletes
 from icecomb.format.inspect.file_census import CensusLimits, take_census
 from icecomb.format.maintenance.dangling_deletes import dangling_deletes
 from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.overwrite import DeleteFiles, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from tests.catalog.health.made_table import (
@@ -30,10 +31,11 @@ from tests.catalog.health.made_table import (
 def dangling(table: Table) -> int:
     """As many as the removal of such files finds, which makes values of them."""
     limits = CensusLimits(1, 1)
-    found = take_census(table.metadata, table.io, table.current_snapshot(), limits).dangling
-    assert found == DanglingDeletes(found.files, found.files * 10 * KB)
     head = table.current_snapshot()
     assert head is not None
+    manifests = read_manifests(table.io, head)
+    found = take_census(table.metadata, table.io, manifests, limits).dangling
+    assert found == DanglingDeletes(found.files, found.files * 10 * KB)
     assert found.files == len(dangling_deletes(table.io, table.metadata, head))
     return found.files
 

@@ -24,6 +24,7 @@ from icecomb.format.inspect.file_census import (
 )
 from icecomb.format.inspect.partition_counts import COUNTS, NEVER
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.storage.file_io import FileIO
 
@@ -117,7 +118,9 @@ def entries(table: Table) -> list[dict[str, Any]]:
 
 
 def census(table: Table) -> FileCensus:
-    return take_census(table.metadata, table.io, table.current_snapshot(), LIMITS)
+    snapshot = table.current_snapshot()
+    manifests = () if snapshot is None else read_manifests(table.io, snapshot)
+    return take_census(table.metadata, table.io, manifests, LIMITS)
 
 
 def expected(entry: dict[str, Any]) -> dict[str, int]:

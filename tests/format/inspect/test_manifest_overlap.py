@@ -15,6 +15,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.inspect.file_census import CensusLimits, take_census
 from icecomb.format.inspect.manifest_overlap import manifests_per_partition, sampled
+from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField, UUIDType
 
@@ -32,7 +33,8 @@ def read(tmp_path: Path, schema: Any, values: list[Any], transform: str = "ident
     for value in values:
         chosen = [v.bytes if isinstance(v, uuid.UUID) else v for v in (values[0], value)]
         table.append(pa.table([pa.array(chosen, arrow.field("v").type)], schema=arrow))
-    found = take_census(table.metadata, table.io, table.current_snapshot(), LIMITS)
+    manifests = read_manifests(table.io, table.current_snapshot())
+    found = take_census(table.metadata, table.io, manifests, LIMITS)
     return manifests_per_partition(
         table.metadata, table.metadata.default_spec_id, found.manifests, found.partitions[1]
     )
