@@ -406,7 +406,14 @@ def _meant(error: click.UsageError) -> str:
     found = re.search("No such command '(.*)'", error.message)
     if found is None or context is None or not isinstance(context.command, click.Group):
         return ""
-    meant = similar(found[1], context.command.list_commands(context))
+    group = context.command
+    names = {name: name for name in group.list_commands(context)}
+    for name in list(names):
+        inner = group.get_command(context, name)
+        for verb in inner.commands if isinstance(inner, click.Group) else ():
+            names.setdefault(verb, f"{name} {verb}")
+    near = [found[1]] if found[1] in names else similar(found[1], names)
+    meant = [names[one] for one in near]
     return f" Did you mean {' or '.join(meant)}?" if meant else ""
 
 

@@ -40,7 +40,9 @@ def test_the_list_loads_no_library_of_the_commands():
     ("words", "meant"),
     [
         (["migrte"], "Did you mean migrate?"),
-        (["snapshot", "db.t"], "Did you mean snapshots?"),
+        (["snapshot", "db.t"], "Did you mean snapshots or"),
+        (["expire-snapshots", "db.t"], "Did you mean maintain expire-snapshots?"),
+        (["compute-partition-stats", "db.t"], "Did you mean maintain compute-partition-stats?"),
         (["migrate", "aply", "db.t"], "Did you mean apply?"),
         (["maintain", "expire-snapshot", "db.t"], "Did you mean expire-snapshots?"),
     ],
