@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from icecomb.format.errors import (
     CorruptFileError,
-    NoSuchFileError,
-    SchemaError,
+    MissingDependencyError,
     UnsupportedError,
+    ValidationError,
 )
 from icecomb.format.inspect.partition_statistics import (
     COUNTS,
@@ -268,7 +268,14 @@ def _read(
     """Read a file; return None if it cannot be read, as nothing depends on it."""
     try:
         return read_statistics(counter, io, file)
-    except (CorruptFileError, NoSuchFileError, SchemaError, UnsupportedError) as problem:
+    # also a store that does not answer, or that this process has no keys for
+    except (
+        CorruptFileError,
+        MissingDependencyError,
+        OSError,
+        UnsupportedError,
+        ValidationError,
+    ) as problem:
         _LOG.warning("Partition statistics are not used: %s", problem)
         return None
 

@@ -108,6 +108,10 @@ class SparkProcess:
         places = {"source": str(source), "checkpoint": str(checkpoint)}
         self._ask({"sink": table, "schema": schema, **places, "options": options})
 
+    def overwrite(self, table: str, where: str, rows: str, **options: str) -> None:
+        """Replaces the rows of a table that match a condition by those of a query."""
+        self._ask({"overwrite": table, "where": where, "sql": rows, "options": options})
+
     def function(self, name: str, code: str, kind: str) -> None:
         """Makes a function of SQL of the function of that name in some code.
 

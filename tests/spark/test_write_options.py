@@ -261,6 +261,31 @@ def test_an_option_names_the_snapshot_that_rows_of_a_checkpoint_were_read_from(
     assert sorted(row.id for row in spark.table(name).collect()) == [0, 1]
 
 
+def test_an_isolation_level_alone_looks_at_the_whole_history(
+    spark, name, other_spark, iceberg_java
+):
+    """Iceberg's testOverwriteFilterNoSnapshotIdValidation, on the oldest Spark and on Iceberg's runtime."""
+    for session, prefix in ((other_spark("3.5"), "lake"), (iceberg_java, "ice")):
+        table = name.replace("lake", prefix)
+        spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+        spark.sql(f"INSERT INTO {name} VALUES (1), (2)")
+        session.sql(f"REFRESH TABLE {table}")
+        change = (table, "id = 1", "SELECT 3L AS id")
+        alone = {"isolation-level": "serializable"}
+        with pytest.raises(
+            AssertionError, match="Found conflicting files that can contain records"
+        ):
+            session.overwrite(*change, **alone)
+        assert sorted(row.id for row in spark.table(name).collect()) == [1, 2]
+        [row] = spark.sql(
+            f"SELECT max_by(snapshot_id, committed_at) AS id FROM {name}.snapshots"
+        ).collect()
+        session.overwrite(*change, **alone | {"validate-from-snapshot-id": str(row.id)})
+        spark.sql(f"REFRESH TABLE {name}")
+        assert sorted(row.id for row in spark.table(name).collect()) == [2, 3]
+        spark.sql(f"DROP TABLE {name} PURGE")
+
+
 @pytest.mark.parametrize(
     ("option", "mode"),
     sampled(

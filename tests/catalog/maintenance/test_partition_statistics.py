@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +133,24 @@ def test_a_snapshot_keeps_the_file_that_it_has_unless_that_cannot_be_read(table:
     assert second != first
     [known] = table.metadata.partition_statistics
     assert known["statistics-path"] == second.partition_statistics_file
+
+
+@pytest.mark.parametrize("location", ["{path}.parquet", "s3://nobody/x.parquet"])
+def test_statistics_that_cannot_be_reached_keep_nobody_from_reading(
+    table: Table, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    """A folder where the file was, or a store for which there are no keys."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    done = table.maintenance.compute_partition_stats()
+    path = Path(done.partition_statistics_file.removeprefix("file:"))
+    path.with_suffix(".parquet.parquet").mkdir()
+    [known] = table.metadata.partition_statistics
+    lost = [{**known, "statistics-path": location.format(path=path)}]
+    metadata = replace(table.metadata, partition_statistics=lost)
+    found = Inspect(metadata, table.io).partitions()
+    assert sorted(found.to_pylist(), key=repr) == shown(table, statistics=False)
 
 
 def test_what_is_appended_is_added_to_the_latest_statistics(table: Table) -> None:

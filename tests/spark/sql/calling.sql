@@ -17,6 +17,15 @@ or two */ . `fast_forward`('lake.db.t', branch => 'audit',
 CALL lake.system.set_current_snapshot(table => 'lake.db.t', ref => 'audit');
 CALL lake.system.rewrite_manifests(table => 'lake.db.t', use_caching => false);
 --> [3, 1]
+-- as many manifests as the target size asks for, here one an entry (testRewriteLargeManifests)
+CREATE TABLE lake.db.large (id INT, dept STRING) USING iceberg PARTITIONED BY (dept);
+INSERT INTO lake.db.large VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd');
+ALTER TABLE lake.db.large SET TBLPROPERTIES ('commit.manifest.target-size-bytes' '1');
+CALL lake.system.rewrite_manifests(table => 'lake.db.large', use_caching => false);
+--> [1, 4]
+SELECT count(*) FROM lake.db.large.manifests;
+--> [4]
+DROP TABLE lake.db.large;
 CALL lake.system.create_changelog_view(table => 'lake.db.t', changelog_view => 'sql_calling_changes');
 --> ["sql_calling_changes"]
 SELECT id, k, _change_type, _change_ordinal FROM sql_calling_changes ORDER BY id;
