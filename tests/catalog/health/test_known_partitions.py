@@ -189,7 +189,7 @@ def wide(size: int, day: str | None, bucket: int | None) -> DataFile:
     return data(size, partition=(day, bucket), spec_id=2)
 
 
-@pytest.mark.seeds(40, gate=4)
+@pytest.mark.seeds(40, gate=2)
 def test_any_table_is_as_healthy_with_statistics_as_without(
     tmp_path: Path, read: Counter[str], seed: int
 ) -> None:
