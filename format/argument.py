@@ -191,8 +191,8 @@ def property_text(what: str, value: Any) -> str:
 
 
 def _begun(what: str) -> str:
-    """Return a text with its first letter capitalized."""
-    return what[:1].upper() + what[1:]
+    """Return words with their first letter capitalized, and an argument's name as it is."""
+    return what if "_" in what.partition(" ")[0] else what[:1].upper() + what[1:]
 
 
 def _not_bool(value: Any) -> Any:
