@@ -1352,10 +1352,17 @@ MUTATIONS = [
     ),
     # spark/bridge
     Mutation(
-        "a single row between two deleted ones is lost",
+        "a single row between two long runs of deleted ones is lost",
         "spark/bridge/java/org/icecomb/spark/read/PositionDeletes.java",
-        "      if (deleted > next) {",
-        "      if (deleted > next + 1) {",
+        "        if (run > next) {",
+        "        if (run > next + 1) {",
+        ("tests/spark/test_traps.py::test_deleted_rows_are_skipped_with_and_without_a_page_index",),
+    ),
+    Mutation(
+        "the row before a deleted one is lost",
+        "spark/bridge/java/org/icecomb/spark/read/PositionDeletes.java",
+        "      if (next == positions.length || positions[next] != rows[i]) {",
+        "      if (next == positions.length || positions[next] > rows[i] + 1) {",
         (
             "tests/spark/test_merge_on_read.py::test_a_delete_with_a_subquery_writes_deletes_and_no_data",
         ),

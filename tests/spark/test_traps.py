@@ -370,11 +370,13 @@ def test_deleted_rows_are_skipped_with_and_without_a_page_index(spark, create, p
         ),
     )
     path = add_file(
-        table, data, row_group_size=1000, write_page_index=page_index, data_page_size=2000
+        table, data, row_group_size=4000, write_page_index=page_index, data_page_size=2000
     )
     add_file(table, data.slice(0, 10), "untouched")
-    whole_groups = set(range(2000, 4000))
-    deleted = whole_groups | {0, ROWS - 1} | set(random.Random(7).sample(range(ROWS), ROWS // 7))
+    # of the second row group all rows; a row is alone between two long runs
+    runs = {*range(500, 2000), *range(2001, 3500), *range(3990, 8000), *range(8001, 9500)}
+    single = {0, ROWS - 1, *random.Random(7).sample(range(ROWS), ROWS // 7)}
+    deleted = runs | single - {2000, 8000}
     delete_rows(table, path, deleted)
     live = [i for i in range(ROWS) if i not in deleted]
     sql = (

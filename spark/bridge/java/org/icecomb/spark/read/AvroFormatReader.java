@@ -126,11 +126,6 @@ final class AvroFormatReader implements FormatReader {
   }
 
   @Override
-  public boolean skipsDeleted() {
-    return false;
-  }
-
-  @Override
   public void close() throws IOException {
     file.close();
   }

@@ -20,10 +20,9 @@ import org.icecomb.spark.convert.Schemas;
 final class DataFileReader implements Closeable {
 
   private final FormatReader reader;
-  /** Deletes that the format's reader does not apply, or null. */
+  /** Deletes, of which the format's reader may leave out some, or null. */
   private final PositionDeletes deletes;
 
-  private final PositionDeletes allDeletes;
   private final List<Source> sources;
   private final List<ByValue> byValue;
   /** The marks of deleted rows, if they are not left out; else null. */
@@ -72,8 +71,7 @@ final class DataFileReader implements Closeable {
       List<ByValue> byValue,
       boolean marks) {
     this.reader = reader;
-    this.allDeletes = deletes;
-    this.deletes = reader.skipsDeleted() && !marks ? null : deletes;
+    this.deletes = deletes;
     this.sources = sources;
     this.byValue = byValue;
     this.marks = marks ? new OnHeapColumnVector(0, DataTypes.BooleanType) : null;
@@ -255,7 +253,7 @@ final class DataFileReader implements Closeable {
 
   /** The number of rows deleted so far. */
   long deletesApplied() {
-    return deletedByValue + (allDeletes == null ? 0 : allDeletes.applied());
+    return deletedByValue + (deletes == null ? 0 : deletes.applied());
   }
 
   ColumnarBatch batch() {

@@ -91,7 +91,7 @@ final class FileFilters {
     }
   }
 
-  LiveRowsReader newReader(PositionDeletes deletes, boolean filtered) {
+  LiveRowsReader newReader(PositionDeletes deletes, boolean filtered, RowNumbers numbers) {
     String writer = footer.getFileMetaData().getCreatedBy();
     boolean foreign = writer == null || !writer.startsWith("parquet-mr");
     ZoneId int96Zone =
@@ -103,6 +103,7 @@ final class FileFilters {
         settings.offHeap(),
         settings.batchRows(),
         deletes,
-        filtered);
+        filtered,
+        numbers);
   }
 }

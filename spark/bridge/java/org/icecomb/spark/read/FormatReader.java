@@ -33,7 +33,4 @@ interface FormatReader extends Closeable {
 
   /** The positions of the batch's rows in the file; only if they were requested or are needed. */
   ColumnVector positions();
-
-  /** Whether the reader leaves out the request's deleted rows. */
-  boolean skipsDeleted();
 }

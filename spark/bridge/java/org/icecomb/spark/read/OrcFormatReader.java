@@ -95,11 +95,6 @@ final class OrcFormatReader implements FormatReader {
   }
 
   @Override
-  public boolean skipsDeleted() {
-    return false;
-  }
-
-  @Override
   public void close() throws IOException {
     rows.close();
     file.close();

@@ -19,7 +19,6 @@ import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -29,15 +28,11 @@ import org.icecomb.spark.convert.Schemas;
 /** A reader of Parquet, by Spark's own vectorized reader. */
 final class ParquetFormatReader implements FormatReader {
 
-  /** A column of this name is filled by Spark's reader with the position of each row. */
-  private static final String ROW_INDEX = "_tmp_metadata_row_index";
-
   private final LiveRowsReader reader;
   private final StructType columns;
   private final StructType requested;
   private final int[] places;
-  private final int positionPlace;
-  private final boolean late;
+  private final RowNumbers numbers;
   private final Set<Integer> defaulted;
   private ColumnarBatch batch;
   private ColumnVector[] vectors;
@@ -47,15 +42,13 @@ final class ParquetFormatReader implements FormatReader {
       StructType columns,
       StructType requested,
       int[] places,
-      int positionPlace,
-      boolean late,
+      RowNumbers numbers,
       Set<Integer> defaulted) {
     this.reader = reader;
     this.columns = columns;
     this.requested = requested;
     this.places = places;
-    this.positionPlace = positionPlace;
-    this.late = late;
+    this.numbers = numbers;
     this.defaulted = defaulted;
   }
 
@@ -82,7 +75,8 @@ final class ParquetFormatReader implements FormatReader {
     request.checkRows(footer.getBlocks().stream().mapToLong(BlockMetaData::getRowCount).sum());
     Configuration conf = context.getConfiguration();
     FileSchema schema = new FileSchema(footer.getFileMetaData(), request);
-    boolean late = request.deletes() != null && !hasOffsetIndex(footer);
+    boolean numbered = request.positions() || request.deletes() != null;
+    RowNumbers numbers = numbered ? new RowNumbers() : null;
 
     List<StructField> requested = new ArrayList<>();
     int[] places = new int[request.columns().size()];
@@ -93,11 +87,6 @@ final class ParquetFormatReader implements FormatReader {
         places[i] = requested.size();
         requested.add(physical);
       }
-    }
-    int positionPlace = -1;
-    if (late || request.positions()) {
-      positionPlace = requested.size();
-      requested.add(DataTypes.createStructField(ROW_INDEX, DataTypes.LongType, true));
     }
     StructType requestedSchema = Schemas.struct(requested);
     if (!schema.defaulted().isEmpty()) {
@@ -115,7 +104,8 @@ final class ParquetFormatReader implements FormatReader {
     if (filter != null) {
       ParquetInputFormat.setFilterPredicate(conf, filter);
     }
-    LiveRowsReader reader = filters.newReader(late ? null : request.deletes(), filter != null);
+    PositionDeletes runs = hasOffsetIndex(footer) ? request.deletes() : null;
+    LiveRowsReader reader = filters.newReader(runs, filter != null, numbers);
     try {
       reader.begin(file, part, context);
       reader.initBatch(new StructType(), null);
@@ -133,8 +123,7 @@ final class ParquetFormatReader implements FormatReader {
         request.columns(),
         requestedSchema,
         places,
-        positionPlace,
-        late,
+        numbers,
         schema.defaulted());
   }
 
@@ -181,12 +170,7 @@ final class ParquetFormatReader implements FormatReader {
 
   @Override
   public ColumnVector positions() {
-    return batch.column(positionPlace);
-  }
-
-  @Override
-  public boolean skipsDeleted() {
-    return !late;
+    return numbers.vector();
   }
 
   @Override

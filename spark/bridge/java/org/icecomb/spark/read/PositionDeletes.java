@@ -19,6 +19,9 @@ import org.icecomb.spark.planner.Protocol.DeleteFile;
 /** The sorted positions of a data file's deleted rows. */
 final class PositionDeletes {
 
+  /** The number of rows from which on a run of deleted rows is not decoded. */
+  private static final int LONG_RUN = 1 << 10;
+
   private final long[] positions;
   private long applied;
 
@@ -94,23 +97,31 @@ final class PositionDeletes {
   }
 
   /**
-   * The rows of a row group that are not deleted.
+   * The rows of a row group without its long runs of deleted rows. Others are read and then left
+   * out: a gap in the rows that are decoded takes longer than decoding some hundred values.
    *
    * @param firstRow the position of the group's first row in the file
    */
-  RowRanges live(long firstRow, long rowCount) {
+  RowRanges withoutRuns(long firstRow, long rowCount) {
     List<long[]> ranges = new ArrayList<>();
     long next = 0;
-    for (int i = firstFrom(firstRow); i < positions.length; i++) {
-      long deleted = positions[i] - firstRow;
-      if (deleted >= rowCount) {
-        break;
+    int begin = firstFrom(firstRow);
+    while (begin < positions.length && positions[begin] < firstRow + rowCount) {
+      int end = begin + 1;
+      while (end < positions.length
+          && positions[end] == positions[end - 1] + 1
+          && positions[end] < firstRow + rowCount) {
+        end++;
       }
-      applied++;
-      if (deleted > next) {
-        ranges.add(new long[] {next, deleted - 1});
+      if (end - begin >= LONG_RUN) {
+        long run = positions[begin] - firstRow;
+        if (run > next) {
+          ranges.add(new long[] {next, run - 1});
+        }
+        next = run + (end - begin);
+        applied += end - begin;
       }
-      next = deleted + 1;
+      begin = end;
     }
     if (next < rowCount) {
       ranges.add(new long[] {next, rowCount - 1});
@@ -126,9 +137,12 @@ final class PositionDeletes {
    * @return indices into the batch, or null if all are live
    */
   int[] liveOf(long[] rows, int count) {
+    int next = count == 0 ? positions.length : firstFrom(rows[0]);
+    if (next == positions.length || positions[next] > rows[count - 1]) {
+      return null;
+    }
     int[] live = new int[count];
     int found = 0;
-    int next = count == 0 ? positions.length : firstFrom(rows[0]);
     for (int i = 0; i < count; i++) {
       while (next < positions.length && positions[next] < rows[i]) {
         next++;
