@@ -2,10 +2,13 @@
 
     python -m tests.bench.big_table --files 100000 --out build/bench/big100k
     python -m tests.bench.health --table build/bench/big100k --cases one
+    python -m tests.bench.health --work build/bench/health --cases settled
     python -m tests.bench.health --work build/bench/health --cases many --tables 1000
 
 one: fresh processes take turns; `health` opens the table by its metadata file and examines it,
 `plan` plans a full scan and looks at every task's file. `process_s` has imports and opening, too.
+settled: a hundred partitions of a thousand small files, of metadata alone, and their statistics:
+health with these takes turns with health that opens every manifest.
 many: a metastore 2.3.10 of its own with so many tables, each with its own metadata file; manifests
 and their lists are those of one table of 20 commits of 5 files, so that making them takes minutes
 and not hours; each is read and decoded again for every table. `icecomb health --output json` runs
@@ -21,12 +24,15 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_manifest
 from tests.bench.measure import (
     clocked,
     expect,
@@ -37,8 +43,11 @@ from tests.bench.measure import (
     report,
     run_child,
 )
+from tests.bench.peer_icecomb import append, catalog, create
+from tests.bench.rows import arrow_rows
 
 _COMMITS, _FILES = 20, 5
+_PARTITIONS, _IN_EACH = 100, 1000
 
 
 def examine(table: str) -> None:
@@ -84,6 +93,45 @@ def one(arguments: argparse.Namespace) -> None:
     """Print a line: both in turn."""
     runs = in_turn(["health", "plan"], lambda name, _: run_child(name), arguments.repeat)
     print_runs("health", runs, [("health", "plan")], case="one", table=Path(arguments.table).name)
+
+
+def settled(arguments: argparse.Namespace) -> None:
+    """Print a line: with partition statistics, and without, in turn."""
+    work = Path(arguments.work).resolve()
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    rows = arrow_rows(1)
+    table = create(catalog(str(work)), "settled", rows.schema, partitioned_by="i")
+    append(table, rows)
+    [manifest] = read_manifests(table.io, table.current_snapshot())
+    [first] = [entry.data_file for entry in read_manifest(table.io, manifest)]
+    for commit in range(_PARTITIONS):
+        change = table.new_fast_append()
+        for at in range(_IN_EACH):
+            path = f"{first.file_path}/{commit}/{at}"
+            size = 50_000 + at
+            change.append_data_file(
+                replace(first, file_path=path, partition=(commit,), file_size_in_bytes=size)
+            )
+        table.commit(change)
+    table.maintenance.compute_partition_stats()
+    names = ["statistics", "every_file"]
+    runs = in_turn(names, lambda name, _: run_child(name), arguments.repeat)
+    print_runs("health", runs, [("statistics", "every_file")], case="settled")
+    shutil.rmtree(work)
+
+
+def examine_settled(work: str, *, every_file: bool) -> None:
+    """One process: examine the table of `settled`."""
+    table = catalog(str(Path(work).resolve())).load_table("db.settled")
+    found, health_s, health_cpu_s = clocked(lambda: table.maintenance.health(every_file=every_file))
+    expect(found.facts and found.facts.files, _PARTITIONS * _IN_EACH + 1, "files")
+    report(
+        work_s=health_s,
+        work_cpu_s=health_cpu_s,
+        peak_mb=memory_mb(),
+        findings=[one.code for one in found.findings],
+    )
 
 
 def many(arguments: argparse.Namespace) -> None:
@@ -160,19 +208,24 @@ def main() -> None:
     found = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument("--cases", default="one,many")
+    found.add_argument("--cases", default="one,settled,many")
     found.add_argument("--table", default="build/bench/big100k", help="what big_table has written")
     found.add_argument("--work", default="build/bench/health", help="a folder for the metastore")
     found.add_argument("--tables", type=int, default=1000)
     found.add_argument("--repeat", type=int, default=3, help="fresh processes a figure")
     found.add_argument("--child", help=argparse.SUPPRESS)
     given = found.parse_args()
-    children = {"health": partial(examine, given.table), "plan": partial(plan, given.table)}
+    children = {
+        "health": partial(examine, given.table),
+        "plan": partial(plan, given.table),
+        "statistics": partial(examine_settled, given.work, every_file=False),
+        "every_file": partial(examine_settled, given.work, every_file=True),
+    }
     if given.child:
         children[given.child]()
         return
     for case in given.cases.split(","):
-        {"one": one, "many": many}[case](given)
+        {"one": one, "settled": settled, "many": many}[case](given)
 
 
 if __name__ == "__main__":
