@@ -65,6 +65,8 @@ ALIKE = {
     "compute-table-stats",
 }
 """Those that take long, and call what others call that rewrite as well."""
+ALONE = "purge"
+"""It asks for all tables of the server, in more calls the more there are: others would make some meanwhile."""
 LOOKS = ("get_", "show_locks", "check_lock", "heartbeat")
 BROKEN = ("request", "reset", "late", "reply", "torn")
 ANSWERED = ("refused", "betrayed")
@@ -117,6 +119,13 @@ class _Case:
                 self.problems.append(f"{', '.join(self.case)}, {place}, {how}: {error!r}")
 
 
+def _each(pool, do, those, case_of):
+    """Do something for each, side by side, and afterwards for those that are to be alone."""
+    together = [one for one in those if case_of(one)[0] != ALONE]
+    found = list(pool.map(do, together))
+    return found + [do(one) for one in those if case_of(one)[0] == ALONE]
+
+
 def _judge(cases, capsys):
     """Say what was injected, let no problem pass, and return how many faults there were."""
     said, injected, problems = Counter(), Counter(), []
@@ -161,15 +170,15 @@ def test_each_kind_of_fault_at_each_kind_of_call_is_told_truly_and_loses_nothing
     monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4))
     chosen = [case for case in CASES if case[0] not in ALIKE]
     with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
-        made = (
-            pool.submit(_Case, metastore, catalog, case, "3" if case[0] in OF_VERSION_3 else "2")
-            for case in chosen
-        )
-        cases = [one.result() for one in list(made)]
+
+        def begin(case):
+            return _Case(metastore, catalog, case, "3" if case[0] in OF_VERSION_3 else "2")
+
+        cases = _each(pool, begin, chosen, lambda case: case)
         for one in cases:
             stack.callback(one.world.close)
         faults = _by_turns(cases)
-        list(pool.map(lambda one: one.suffer(faults[one]), cases))
+        _each(pool, lambda one: one.suffer(faults[one]), cases, lambda one: one.case)
         assert _judge(cases, capsys) == sum(map(len, faults.values()))
     met = defaultdict(set)
     for one in cases:
@@ -198,7 +207,7 @@ def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
         return one
 
     with ThreadPoolExecutor(4) as pool:
-        cases = list(pool.map(every_fault, CASES))
+        cases = _each(pool, every_fault, CASES, lambda case: case)
     assert _judge(cases, capsys) >= LEAST
 
 
