@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from icecomb.format.errors import ExpressionError, UnsupportedError
@@ -23,6 +24,8 @@ Sides: TypeAlias = Mapping[str, pa.RecordBatch]
 """Batches of equal length, by their names in expressions."""
 
 _SETTINGS = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+_PLACE: Final = "place of the row"
+"""The column of the rows' places, by a name that no expression has."""
 
 
 class RowExpressions:
@@ -55,13 +58,16 @@ class RowExpressions:
     def _computed(self, text: str, sides: Sides) -> pa.Array:
         duckdb = _duckdb()
         _check_zoned(text, sides)
-        rows = pa.table({name: _as_struct(batch) for name, batch in sides.items()})
+        columns = {name: _as_struct(batch) for name, batch in sides.items()}
+        places = pa.array(np.arange(len(next(iter(columns.values())))))
+        rows = pa.table({**columns, _PLACE: places})
         try:
             expression = duckdb.SQLExpression(text)
             relation = self._open().from_arrow(rows)
             # a filter takes no aggregate, window function or unnest: none is of one row alone
             relation.filter(expression.isnull())
-            found = relation.select(expression.alias("value")).to_arrow_table()
+            value = expression.alias("value")
+            found = relation.select(value, duckdb.ColumnExpression(_PLACE)).to_arrow_table()
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise ExpressionError(
@@ -70,7 +76,11 @@ class RowExpressions:
                 "expressions are DuckDB's SQL, without aggregates, window functions and unnest.",
                 predicate=text,
             ) from error
-        if found.num_columns != 1 or found.num_rows != rows.num_rows:
+        is_one = found.num_columns == len(("value", _PLACE))
+        if is_one and not found.column(_PLACE).equals(rows.column(_PLACE)):
+            # subqueries become joins, which keep no order
+            found = found.sort_by(_PLACE)
+        if not is_one or not found.column(_PLACE).equals(rows.column(_PLACE)):
             raise ExpressionError(
                 f"{text!r} is not one value per row",
                 hint="Write an expression of single columns: s.column rather than COLUMNS(*).",
