@@ -7,7 +7,8 @@ expressions can name nothing else: neither other tables nor files.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -48,8 +49,8 @@ class RowExpressions:
             sides: The rows.
 
         Raises:
-            ExpressionError: If a text is not an expression on these columns, or cannot be computed
-                for a row (an overflow).
+            ExpressionError: If a text is not an expression on these columns, names one of several
+                that differ in case only, or cannot be computed for a row (an overflow).
             MissingDependencyError: If DuckDB is not installed.
             UnsupportedError: If it uses a column of points in time in nanoseconds.
         """
@@ -57,6 +58,7 @@ class RowExpressions:
 
     def _computed(self, text: str, sides: Sides) -> pa.Array:
         duckdb = _duckdb()
+        _check_cases(text, sides)
         _check_zoned(text, sides)
         columns = {name: _as_struct(batch) for name, batch in sides.items()}
         places = pa.array(np.arange(len(next(iter(columns.values())))))
@@ -106,6 +108,30 @@ def may_name(text: str, column: str) -> bool:
 def _duckdb() -> Any:
     purpose = "conditions and values given as SQL need DuckDB"
     return optional_library("duckdb", purpose, "icecomb[duckdb]")
+
+
+def _check_cases(text: str, sides: Sides) -> None:
+    """Reject names that differ in case only: DuckDB takes them for one."""
+    sets = [list(sides), *(names for side in sides.values() for names in _names(side.schema))]
+    for names in sets:
+        counts = Counter(map(str.lower, names))
+        alike = [name for name in names if counts[name.lower()] > 1 and may_name(text, name)]
+        if alike:
+            raise ExpressionError(
+                f"Cannot compute {text!r}: {', '.join(map(repr, alike))} differ in case only, and "
+                "DuckDB takes them for one",
+                hint="Use such columns as plain values s.column only, or rename one of them.",
+                predicate=text,
+            )
+
+
+def _names(fields: Iterable[pa.Field]) -> Iterator[list[str]]:
+    """Yield the names that stand side by side, at every depth."""
+    inside = [(field.name, child_fields(field.type)) for field in fields]
+    yield [name for name, _ in inside]
+    for _, children in inside:
+        if children:
+            yield from _names(children)
 
 
 def _check_zoned(text: str, sides: Sides) -> None:

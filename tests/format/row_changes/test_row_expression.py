@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from icecomb.format.errors import ExpressionError
 from icecomb.format.row_changes.row_expression import RowExpressions, may_name
 
 
@@ -37,3 +38,19 @@ def test_each_row_has_its_own_value_also_by_subqueries_that_move_rows(text: str)
     (found,) = expressions.compute([text], {"t": pa.record_batch({"n": numbers})})
     expressions.close()
     assert found.to_pylist() == [2 * number for number in numbers]
+
+
+@pytest.mark.parametrize("text", ["t.n = 1", 't."N" = 10', "t.inside.a = 1", "T.k = 1"])
+def test_names_that_differ_in_case_only_are_refused_which_duckdb_takes_for_one(text: str) -> None:
+    inside = pa.array([{"a": 1, "A": 10}])
+    sides = {
+        "t": pa.record_batch({"n": [1], "N": [10], "inside": inside, "k": [5]}),
+        "s": pa.record_batch({"n": [1], "k": [6]}),
+    }
+    expressions = RowExpressions()
+    assert expressions.compute(["t.k = 5 and s.k = 6"], sides)[0].to_pylist() == [True]
+    if text.startswith("T"):
+        sides = {"t": sides["s"], "T": sides["s"]}
+    with pytest.raises(ExpressionError, match="differ in case only"):
+        expressions.compute([text], sides)
+    expressions.close()
