@@ -272,6 +272,16 @@ class Transaction(RowOperations, MetadataOperations):
                 f"Branch {branch!r} was changed while the transaction changed its rows twice",
                 hint="Begin the transaction again on the refreshed table.",
             )
+        # what moves rows has written the ids and numbers that they had before the repetition
+        if (
+            self._metadata.format_version >= 3
+            and base.last_sequence_number != self._base.last_sequence_number
+        ):
+            raise CommitFailedError(
+                "The table was changed beside the transaction, which may have written the ids of "
+                "rows that it added and moved: other rows have them now",
+                hint="Begin the transaction again on the refreshed table.",
+            )
 
 
 def _changed(metadata: TableMetadata, changes: Changes) -> TableMetadata:

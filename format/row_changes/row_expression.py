@@ -7,9 +7,11 @@ expressions can name nothing else: neither other tables nor files.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from icecomb.format.errors import ExpressionError, UnsupportedError
@@ -23,6 +25,8 @@ Sides: TypeAlias = Mapping[str, pa.RecordBatch]
 """Batches of equal length, by their names in expressions."""
 
 _SETTINGS = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+_PLACE: Final = "place of the row"
+"""The column of the rows' places, by a name that no expression has."""
 
 
 class RowExpressions:
@@ -45,8 +49,8 @@ class RowExpressions:
             sides: The rows.
 
         Raises:
-            ExpressionError: If a text is not an expression on these columns, or cannot be computed
-                for a row (an overflow).
+            ExpressionError: If a text is not an expression on these columns, names one of several
+                that differ in case only, or cannot be computed for a row (an overflow).
             MissingDependencyError: If DuckDB is not installed.
             UnsupportedError: If it uses a column of points in time in nanoseconds.
         """
@@ -54,14 +58,18 @@ class RowExpressions:
 
     def _computed(self, text: str, sides: Sides) -> pa.Array:
         duckdb = _duckdb()
+        _check_cases(text, sides)
         _check_zoned(text, sides)
-        rows = pa.table({name: _as_struct(batch) for name, batch in sides.items()})
+        columns = {name: _as_struct(batch) for name, batch in sides.items()}
+        places = pa.array(np.arange(len(next(iter(columns.values())))))
+        rows = pa.table({**columns, _PLACE: places})
         try:
             expression = duckdb.SQLExpression(text)
             relation = self._open().from_arrow(rows)
             # a filter takes no aggregate, window function or unnest: none is of one row alone
             relation.filter(expression.isnull())
-            found = relation.select(expression.alias("value")).to_arrow_table()
+            value = expression.alias("value")
+            found = relation.select(value, duckdb.ColumnExpression(_PLACE)).to_arrow_table()
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise ExpressionError(
@@ -70,7 +78,11 @@ class RowExpressions:
                 "expressions are DuckDB's SQL, without aggregates, window functions and unnest.",
                 predicate=text,
             ) from error
-        if found.num_columns != 1 or found.num_rows != rows.num_rows:
+        is_one = found.num_columns == len(("value", _PLACE))
+        if is_one and not found.column(_PLACE).equals(rows.column(_PLACE)):
+            # subqueries become joins, which keep no order
+            found = found.sort_by(_PLACE)
+        if not is_one or not found.column(_PLACE).equals(rows.column(_PLACE)):
             raise ExpressionError(
                 f"{text!r} is not one value per row",
                 hint="Write an expression of single columns: s.column rather than COLUMNS(*).",
@@ -96,6 +108,30 @@ def may_name(text: str, column: str) -> bool:
 def _duckdb() -> Any:
     purpose = "conditions and values given as SQL need DuckDB"
     return optional_library("duckdb", purpose, "icecomb[duckdb]")
+
+
+def _check_cases(text: str, sides: Sides) -> None:
+    """Reject names that differ in case only: DuckDB takes them for one."""
+    sets = [list(sides), *(names for side in sides.values() for names in _names(side.schema))]
+    for names in sets:
+        counts = Counter(map(str.lower, names))
+        alike = [name for name in names if counts[name.lower()] > 1 and may_name(text, name)]
+        if alike:
+            raise ExpressionError(
+                f"Cannot compute {text!r}: {', '.join(map(repr, alike))} differ in case only, and "
+                "DuckDB takes them for one",
+                hint="Use such columns as plain values s.column only, or rename one of them.",
+                predicate=text,
+            )
+
+
+def _names(fields: Iterable[pa.Field]) -> Iterator[list[str]]:
+    """Yield the names that stand side by side, at every depth."""
+    inside = [(field.name, child_fields(field.type)) for field in fields]
+    yield [name for name, _ in inside]
+    for _, children in inside:
+        if children:
+            yield from _names(children)
 
 
 def _check_zoned(text: str, sides: Sides) -> None:

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.errors import (
+    CommitFailedError,
     ConflictError,
     SchemaError,
     UnsupportedError,
@@ -388,6 +389,31 @@ def test_rows_that_got_ids_meanwhile_are_not_moved_without(lake, upgraded, mode)
     assert lineage(table.refresh()) == given
     stale.refresh().upsert(frame((1, "B")), ["id"])
     assert lineage(table.refresh())["1B"][0] == given["1b"][0]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_that_a_transaction_adds_and_moves_take_no_ids_of_other_branches(lake, mode):
+    modes = {f"write_{command}_mode": mode for command in ("delete", "merge")}
+    table = new_table(lake, [(0, "a"), (1, "b")], **modes)
+    table.transaction().set_properties({"write.wap.enabled": "true"}).commit_transaction()
+    transaction, twice = table.transaction(), table.transaction()
+    transaction.append(frame((2, "c"), (3, "d")))
+    transaction.upsert(frame((2, "C")), ["id"])
+    for row in ((4, "e"), (5, "f")):
+        twice.append(frame(row))
+    # main stays as it is
+    other = lake.load_table("db.t")
+    other.append(frame((6, "g"), (7, "h")), {"wap.id": "later"})
+    with pytest.raises(
+        CommitFailedError, match="rows that it added and moved: other rows have them"
+    ):
+        transaction.commit_transaction()
+    # what moves no rows is repeated
+    twice.commit_transaction()
+    table.refresh().publish_changes("later")
+    found = lineage(table.refresh())
+    assert found.keys() == {"0a", "1b", "4e", "5f", "6g", "7h"}
+    assert len({own for own, _ in found.values()}) == len(found)
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
