@@ -879,6 +879,20 @@ MUTATIONS = [
         ("tests/catalog/table/test_row_lineage.py",),
     ),
     Mutation(
+        "values that DuckDB moved meet other rows",
+        "format/row_changes/row_expression.py",
+        "found = found.sort_by(_PLACE)",
+        "rows = found",
+        ("tests/format/row_changes/test_row_expression.py",),
+    ),
+    Mutation(
+        "a window function is computed over the rows that come together",
+        "format/row_changes/row_expression.py",
+        "relation.filter(expression.isnull())",
+        "pass",
+        ("tests/catalog/table/test_merge.py",),
+    ),
+    Mutation(
         "rows that got ids meanwhile are moved without",
         "format/row_changes/write_target.py",
         "if self.without_ids and self.starting_point is not None:",
@@ -1550,6 +1564,13 @@ MUTATIONS = [
         "spark/planner/write/vectors.py",
         "positions, gone = older.joined(tasks[path], new)",
         "positions, gone = new, older.joined(tasks[path], new)[1]",
+        ("tests/spark/planner/write/test_version_3.py",),
+    ),
+    Mutation(
+        "a vector is that of two entries of its file, of which a filter by ids planned one",
+        "spark/planner/write/table_change.py",
+        "by_lineage=state.metadata.format_version >= 3,",
+        "by_lineage=False,",
         ("tests/spark/planner/write/test_version_3.py",),
     ),
     Mutation(
