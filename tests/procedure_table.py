@@ -77,7 +77,8 @@ NO_EFFECT = {
 REMARKS = {
     "compute_partition_stats.snapshot_id": "of a table that is partitioned; others are refused, as "
     "by Iceberg",
-    "create_changelog_view.net_changes": "not together with `compute_updates`",
+    "create_changelog_view.net_changes": "not together with `compute_updates`, which "
+    "`identifier_columns` set unless it is `false`",
     "migrate.drop_backup": "gives up the way back, as `icecomb migrate finalize`",
     "remove_orphan_files.older_than": "an age below 24 hours is refused, as by Iceberg",
     "remove_orphan_files.stream_results": "shows 20,000 files at most, as Iceberg",

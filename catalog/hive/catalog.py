@@ -299,5 +299,5 @@ def on_metastore(catalog: Catalog) -> HiveCatalog:
         return catalog
     raise UnsupportedError(
         f"{catalog!r} has no metastore: this is done to the entries of a Hive metastore",
-        hint="name the metastore: load_catalog(name, uri='thrift://host:9083'), or --uri",
+        hint="give the catalog the uri of a metastore, such as thrift://host:9083",
     )

@@ -91,8 +91,12 @@ class OrphanSearch:
     session: FolderEngine | None = None
 
 
-def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
+def age_limit(older_than: datetime | int | None, *, any_age: bool | None) -> int:
     """Return the time, epoch milliseconds, that orphans must precede; default three days ago.
+
+    Args:
+        older_than: That time, or None.
+        any_age: Whether it may be less than a day ago; None where that cannot be asked for.
 
     Raises:
         ValidationError: If it is less than a day ago, and that is not allowed.
@@ -105,7 +109,9 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool) -> int:
         raise ValidationError(
             "Cannot remove orphan files that are younger than 24 hours: a writer that is under way "
             "may be about to commit them",
-            hint="choose an earlier time; any_age=True (--any-age) allows it if nobody writes",
+            hint="choose an earlier time"
+            if any_age is None
+            else "choose an earlier time; any_age=True (--any-age) allows it if nobody writes",
         )
     return limit
 

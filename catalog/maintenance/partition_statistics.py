@@ -39,7 +39,7 @@ def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPa
     if not counter.keys:
         raise ValidationError(
             f"Table {'.'.join(table.name())} is not partitioned: it has no partition statistics",
-            hint="table.inspect.partitions() counts the files and rows of the whole table.",
+            hint="The metadata table partitions counts the files and rows of the whole table.",
         )
     if chosen is None:
         return ComputedPartitionStats(None)
@@ -68,7 +68,7 @@ def snapshot_to_count(table: Table, snapshot_id: int | None) -> Snapshot | None:
         raise NoSuchSnapshotError(
             f"Table {'.'.join(table.name())} has no snapshot {snapshot_id} to compute "
             "statistics of",
-            hint="It may have expired; table.snapshots() lists those there are.",
+            hint="Look for its id in the snapshots of the table; it may have expired.",
             snapshot_id=snapshot_id,
         )
     return found

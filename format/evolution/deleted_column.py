@@ -53,8 +53,7 @@ def find_deleted_column(
     if found is None:
         raise SchemaError(
             f"Cannot undelete column {name!r}: no schema of the table has it there",
-            hint="table.schemas() lists them; expiration may have removed those that no snapshot "
-            "needs.",
+            hint="Check the name; expiration may have removed schemas that no snapshot needs.",
         )
     # a later definition may have a wider type, or no longer forbid nulls
     last = next(s for s in reversed(metadata.schemas) if s.contains(found.field_id))

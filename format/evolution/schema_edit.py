@@ -185,7 +185,7 @@ class SchemaEdit:
         ):
             raise SchemaError(
                 f"Cannot undelete required column {full!r}: rows may have been written without it",
-                hint="Undelete it as an optional one: undelete_column(name, required=False)",
+                hint="Undelete it as an optional one: `required` of Python's undelete_column.",
             )
         self.adds.setdefault(parent_id, []).append(field)
         self._added[full] = field.field_id

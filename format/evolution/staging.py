@@ -48,6 +48,6 @@ def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
         ids = ", ".join(str(snapshot.snapshot_id) for snapshot in found)
         raise ValidationError(
             f"{len(found)} snapshots were staged under {WAP_ID} {wap_id!r}: {ids}",
-            hint="Pick one: manage_snapshots().cherry_pick(snapshot_id).",
+            hint="Cherry-pick one of them by its id.",
         )
     return found[0]

@@ -140,7 +140,8 @@ class FileAddition(FastAppend):
             path = min(there)
             raise ValidationError(
                 f"The table has file {path} already",
-                hint="Leave it out, or set on_duplicate='skip'.",
+                hint="Leave it out; on_duplicate of Python's add_files and of `icecomb add-files` "
+                "skips such files.",
                 path=path,
             )
         for path in there:

@@ -123,7 +123,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 
     def rename_branch(self, branch_name: str, new_name: str) -> Self:
         """Rename a branch to a name that is not in use; `main` cannot be renamed."""
-        seen = self._edit.ref(branch_name, _BRANCH)
+        seen = self._edit.removable(branch_name, _BRANCH)
 
         def rename(edit: RefEdit) -> None:
             edit.remove(branch_name, _BRANCH, seen.snapshot_id)
@@ -276,7 +276,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return self
 
     def _remove(self, name: str, kind: SnapshotRefType) -> Self:
-        seen = self._edit.ref(name, kind).snapshot_id
+        seen = self._edit.removable(name, kind).snapshot_id
         self._record(lambda edit: edit.remove(name, kind, seen))
         return self
 
@@ -388,14 +388,23 @@ class RefEdit:
         ref = self.metadata.refs.get(MAIN_BRANCH) or SnapshotRef(snapshot_id)
         self._set(MAIN_BRANCH, replace(ref, snapshot_id=snapshot_id))
 
-    def remove(self, name: str, kind: SnapshotRefType, seen: int | None) -> None:
-        """Remove a branch or tag, unless another writer moved it."""
-        self.ref(name, kind)
-        if name == MAIN_BRANCH:
+    def removable(self, name: str, kind: SnapshotRefType) -> SnapshotRef:
+        """Return a branch or tag that is not `main`, which is there before it has a snapshot, too.
+
+        Raises:
+            NoSuchSnapshotError: If there is no branch or tag of this name.
+            ValidationError: If it is `main`, or of the other kind.
+        """
+        if name == MAIN_BRANCH and kind is _BRANCH:
             raise ValidationError(
                 "The branch main cannot be removed or renamed",
                 hint="Point it elsewhere by set_current_snapshot instead.",
             )
+        return self.ref(name, kind)
+
+    def remove(self, name: str, kind: SnapshotRefType, seen: int | None) -> None:
+        """Remove a branch or tag, unless another writer moved it."""
+        self.removable(name, kind)
         self._check_seen(name, seen)
         self._require(name)
         self._change(RemoveSnapshotRefUpdate(name))

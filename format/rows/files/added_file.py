@@ -263,8 +263,8 @@ class AddedFiles:
             raise ValidationError(
                 f"Cannot add {location}: the value of partition field {field.name} is not known: "
                 "neither statistics of the file nor its path tell it",
-                hint=f"Give partition={{{field.name!r}: <value>}}, put the file into a folder "
-                f"{field.name}=<value>, or append its rows.",
+                hint=f"Put the file into a folder {field.name}=<value>, append its rows, or give "
+                "the value as partition of Python's add_files.",
                 path=location,
             )
         return known[0]

@@ -76,7 +76,8 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
     if updates and net_changes:
         raise UnsupportedError(
             "net_changes leaves out what compute_updates shows: states in between",
-            hint="give only one of them",
+            hint="give only one of them; identifier_columns ask for updates, too, unless "
+            "compute_updates is false",
         )
     name = changelog_view or quoted(f"{found.name()[-1]}_changes")
     parts = parse_name(name)

@@ -159,7 +159,7 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
 
     limit = None if older_than is None else milliseconds(older_than)
     search = OrphanSearch(
-        older_than_ms=age_limit(limit, any_age=False),
+        older_than_ms=age_limit(limit, any_age=None),
         location=location,
         dry_run=dry_run,
         max_concurrent_deletes=max_concurrent_deletes,

@@ -174,6 +174,14 @@ def test_what_makes_no_sense_is_refused_at_the_call(history, change, error):
         change(ManageSnapshots(made, IO), ids)
 
 
+@pytest.mark.parametrize(
+    "change", [lambda u: u.remove_branch("main"), lambda u: u.rename_branch("main", "x")]
+)
+def test_main_cannot_be_removed_before_the_first_snapshot_either(base, change):
+    with pytest.raises(ValidationError, match="main cannot be removed"):
+        change(ManageSnapshots(base, IO))
+
+
 def test_parents_are_those_of_the_snapshots_whether_these_are_values_or_still_json(history):
     metadata, ids = history
     expected = {s.snapshot_id: s.parent_snapshot_id for s in metadata.snapshots}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import SchemaError
+from icecomb.format.errors import IcecombError, SchemaError
 from icecomb.spark.planner.procedures.call import Call
 from icecomb.spark.planner.procedures.procedure_calls import find
 
@@ -26,6 +29,12 @@ def lake(tmp_path):
     return catalog
 
 
+def called(context: Call, name: str, *positional: Any, **named: Any) -> Any:
+    given = [(None, value) for value in positional] + list(named.items())
+    procedure = find(("system",), name)
+    return procedure.run(context, **procedure.bind(given))
+
+
 @pytest.fixture
 def call(lake):
     """Runs a procedure; the rows by column, and what the session runs afterwards."""
@@ -33,8 +42,7 @@ def call(lake):
     def run(name: str, *positional: Any, **named: Any) -> list[dict[str, Any]]:
         procedure = find(("system",), name)
         context = Call(lake, ("shop",), None, lambda _: iter(()))
-        given = [(None, value) for value in positional] + list(named.items())
-        rows = procedure.run(context, **procedure.bind(given))
+        rows = called(context, name, *positional, **named)
         assert context.statements == ["REFRESH TABLE `lake`.`shop`.`orders`"]
         columns = [column.name for column in procedure.columns]
         return [{column: getattr(row, column) for column in columns} for row in rows]
@@ -95,3 +103,38 @@ def test_an_undeleted_identifier_is_none_any_more(lake, call):
     assert table.refresh().schema().identifier_field_ids == ()
     with pytest.raises(SchemaError, match="no schema of the table has it there"):
         call("undelete_column", "shop.orders", "ghost")
+
+
+def test_hints_of_refused_calls_name_no_arguments_that_procedures_lack(lake, tmp_path):
+    """An option of the shell, or a call of Python that is not said to be one."""
+    flat = lake.create_table("shop.flat", ROWS.schema)
+    with flat.update_schema(allow_incompatible_changes=True) as update:
+        update.add_column("old", "long", required=True)
+    with flat.update_schema() as update:
+        update.delete_column("old")
+    for _ in range(2):
+        flat.append(ROWS, snapshot_properties={"wap.id": "twice"})
+    for folder, names in (("in/day=mon", ["id"]), ("several", ["id", "day"]), ("bare", ["id"])):
+        (tmp_path / folder).mkdir(parents=True)
+        pq.write_table(ROWS.select(names), tmp_path / folder / "a.parquet")
+    context = Call(lake, ("shop",), None, lambda _: iter(()))
+    called(context, "add_files", "orders", f"parquet.`{tmp_path}/in`")
+    refused = [
+        ("remove_orphan_files", "orders", int(time.time() * 1e6)),
+        ("compute_partition_stats", "orders", 1),
+        ("compute_partition_stats", "flat"),
+        ("compute_table_stats", "flat", 1),
+        ("undelete_column", "flat", "nothing"),
+        ("undelete_column", "flat", "old"),
+        ("publish_changes", "flat", "twice"),
+        ("add_files", "orders", f"parquet.`{tmp_path}/in`"),
+        ("add_files", "orders", f"parquet.`{tmp_path}/several`"),
+        ("add_files", "orders", f"parquet.`{tmp_path}/bare`"),
+        ("migrate", "orders"),
+    ]
+    for name, *arguments in refused:
+        with pytest.raises(IcecombError) as error:
+            called(context, name, *arguments)
+        assert error.value.hint, name
+        said = re.sub("`.*?`", "", error.value.hint)
+        assert re.search(r"--\w|=True|=False|table\.\w|\w\(|='|={", said) is None, said
