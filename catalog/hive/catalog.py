@@ -299,5 +299,5 @@ def on_metastore(catalog: Catalog) -> HiveCatalog:
         return catalog
     raise UnsupportedError(
         f"{catalog!r} has no metastore: this is done to the entries of a Hive metastore",
-        hint="give the catalog the uri of a metastore, such as thrift://host:9083",
+        hint="give the catalog a metastore: uri=thrift://host:9083",
     )
