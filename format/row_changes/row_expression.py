@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -78,7 +78,7 @@ class RowExpressions:
                 "expressions are DuckDB's SQL, without aggregates, window functions and unnest.",
                 predicate=text,
             ) from error
-        is_one = found.num_columns == len(("value", _PLACE))
+        is_one = found.column_names == ["value", _PLACE]
         if is_one and not found.column(_PLACE).equals(rows.column(_PLACE)):
             # subqueries become joins, which keep no order
             found = found.sort_by(_PLACE)
@@ -125,13 +125,11 @@ def _check_cases(text: str, sides: Sides) -> None:
             )
 
 
-def _names(fields: Iterable[pa.Field]) -> Iterator[list[str]]:
+def _names(fields: pa.Schema | Sequence[pa.Field]) -> Iterator[list[str]]:
     """Yield the names that stand side by side, at every depth."""
-    inside = [(field.name, child_fields(field.type)) for field in fields]
-    yield [name for name, _ in inside]
-    for _, children in inside:
-        if children:
-            yield from _names(children)
+    yield [field.name for field in fields]
+    for field in fields:
+        yield from _names(child_fields(field.type))
 
 
 def _check_zoned(text: str, sides: Sides) -> None:

@@ -6,11 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import (
-    REPEATED_FILE_OR_COPY,
-    CommitFailedError,
-    ValidationError,
-)
+from icecomb.format.errors import REPEATED_FILE_OR_COPY, CommitFailedError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 from icecomb.spark.planner.table.audit import CommitTarget
