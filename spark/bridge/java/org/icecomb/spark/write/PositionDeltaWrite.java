@@ -53,7 +53,7 @@ final class PositionDeltaWrite extends IcecombWrite implements DeltaWrite, Delta
         table.user(),
         new PositionDeltaWriterFactory(
             rowWriters(),
-            broadcast(spark, deletes),
+            instructions.deletes().asVectors() ? null : broadcast(spark, deletes),
             deletes,
             instructions.deletes().byFile(),
             instructions.deletes().asVectors(),

@@ -14,7 +14,7 @@ import org.icecomb.spark.read.ChangedFiles;
  * The factory of a change's writers on the executors.
  *
  * @param rows the factory of writers of new rows
- * @param hadoop the configuration for delete files
+ * @param hadoop the configuration for delete files; null where positions are reported
  * @param byFile whether a delete file applies to one data file; else to all of a partition
  * @param asVectors whether positions are reported instead, for deletion vectors
  * @param fileOrdinal the ordinal of the data file in a row's id
