@@ -96,6 +96,16 @@ def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationEr
     return value
 
 
+def check_flags(**flags: Any) -> None:
+    """Check that arguments, by name, are bools.
+
+    Raises:
+        ValidationError: If one is not, as `checked_flag`.
+    """
+    for name, value in flags.items():
+        checked_flag(f"argument {name}", value)
+
+
 def checked_members(
     what: str, values: Any, kind: type[_T], error: type[IcecombError] = ValidationError
 ) -> tuple[_T, ...]:

@@ -181,3 +181,13 @@ class MigrationError(IcecombError):
 # Earlier names, kept for programs that catch them.
 FileMissingError = NoSuchFileError
 FileExistsAlreadyError = FileAlreadyExistsError
+
+
+UNREADABLE: Final = (
+    CorruptFileError,
+    MissingDependencyError,
+    OSError,
+    UnsupportedError,
+    ValidationError,
+)
+"""The errors about a file that is damaged or missing, or that its store does not hand out."""

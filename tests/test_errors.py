@@ -114,6 +114,21 @@ def test_every_message_is_a_sentence(floor):
     assert small == []
 
 
+def test_options_of_the_shell_stand_in_its_commands():
+    """A migration is refused in the same words in Python, and by CALL."""
+    found = []
+    for path in sorted((HOUSE / "catalog" / "migrate").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docs = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        whole = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        parts = {part for text in whole for part in text.values}
+        for node in nodes:
+            if isinstance(node, (ast.JoinedStr, ast.Constant)) and node not in docs | parts:
+                said = re.sub("`.*?`|icecomb migrate [^;,]*", "", ast.unparse(node))
+                found += [f"{path.name}: {said}"] if re.search(r"--[a-z]", said) else []
+    assert found == []
+
+
 def test_every_exception_is_still_needed():
     found = {
         (call.path, call.function)

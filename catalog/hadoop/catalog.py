@@ -19,7 +19,7 @@ from icecomb.catalog.hadoop.table_folder import TableFolder
 from icecomb.catalog.identifier import Identifier, Name, parse_identifier
 from icecomb.catalog.table.definition import Draft, TableDefinition
 from icecomb.catalog.table.table import Table
-from icecomb.format.argument import checked_text, property_texts
+from icecomb.format.argument import check_flags, checked_text, property_texts
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -246,6 +246,7 @@ class HadoopCatalog(Catalog):
                 nor in ``metadata`` nor the table's; nothing was deleted.
             FileIOError: If something was written to the folder meanwhile, or it contains links.
         """
+        check_flags(purge_requested=purge_requested)
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
         with pointer.queue():

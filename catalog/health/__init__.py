@@ -53,8 +53,9 @@ def check_health(
     """
     from icecomb.catalog.health.examination import examine_all
     from icecomb.catalog.health.selection import select_tables
-    from icecomb.format.argument import checked_int
+    from icecomb.format.argument import check_flags, checked_int
 
+    check_flags(orphans=orphans, every_file=every_file)
     jobs = checked_int("jobs", jobs, 1)
     given = [names] if isinstance(names, str) else list(names)
     chosen = select_tables(catalog, given)

@@ -33,6 +33,7 @@ from icecomb.catalog.identifier import (
 )
 from icecomb.catalog.table.definition import Draft, TableDefinition
 from icecomb.catalog.table.table import Table
+from icecomb.format.argument import check_flags
 from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
@@ -237,6 +238,7 @@ class HiveCatalog(Catalog):
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
         """Implement `Catalog.drop_table` under the lock, even if the metadata file is lost."""
+        check_flags(purge_requested=purge_requested)
         place = database_and_table(identifier)
         pointed_at(self.client.table(*place))
         pointer = self.pointer(place)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from icecomb.format.argument import check_flags
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
@@ -54,6 +56,8 @@ class Maintenance:
             CorruptFileError, NoSuchFileError: If metadata cannot be read.
         """
         from icecomb.catalog.health.examination import examine
+
+        check_flags(orphans=orphans, every_file=every_file)
 
         return examine(self._table, orphans=orphans, every_file=every_file)
 
@@ -159,6 +163,8 @@ class Maintenance:
         from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.report.progress import SILENT
 
+        check_flags(case_sensitive=case_sensitive, dry_run=dry_run)
+
         request = RewriteRequest(
             strategy,
             sort_order,
@@ -219,6 +225,8 @@ class Maintenance:
         from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.report.progress import SILENT
 
+        check_flags(case_sensitive=case_sensitive, dry_run=dry_run)
+
         check_local(engine, "Rewriting position deletes", "it reads delete files, and no data")
         request = DeleteRequest(
             where,
@@ -272,6 +280,8 @@ class Maintenance:
         from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
         from icecomb.catalog.maintenance.engine import check_local
         from icecomb.catalog.report.progress import SILENT
+
+        check_flags(case_sensitive=case_sensitive, dry_run=dry_run)
 
         check_local(
             engine,
@@ -344,6 +354,8 @@ class Maintenance:
             remove_orphan_files,
         )
 
+        check_flags(dry_run=dry_run, quarantine=quarantine, any_age=any_age)
+
         return remove_orphan_files(
             self._table,
             OrphanSearch(
@@ -371,6 +383,8 @@ class Maintenance:
         """
         from icecomb.catalog.maintenance.orphans import milliseconds
         from icecomb.catalog.maintenance.quarantine import empty_quarantine
+
+        check_flags(dry_run=dry_run)
 
         return empty_quarantine(
             self._table.io, self._table.location(), milliseconds(older_than), dry_run=dry_run

@@ -241,7 +241,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             return self._by_session(self._session, metadata)
         return GroupRewriter(
             self._table.io,
-            metadata,
+            self._written_by(),
             self._spec,
             self._operation_id,
             order=self._row_order(metadata, self._spec),
@@ -257,6 +257,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             done,
             keeps_age=self.options.use_starting_sequence_number,
             snapshot_properties=self._request.snapshot_properties,
+            write_properties=self._table.write_properties,
         )
 
     def result(self) -> RewrittenDataFiles:

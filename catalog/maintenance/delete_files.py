@@ -240,8 +240,9 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         if table.metadata.format_version >= 3:
             return VectorConverter(table.io, table.metadata, self._operation_id).rewrite
         assert self._plan is not None  # noqa: S101 - there are groups
-        made = PositionDeleteRewriter(table.io, table.metadata, self._operation_id, self._plan.ages)
-        return made.rewrite
+        return PositionDeleteRewriter(
+            table.io, self._written_by(), self._operation_id, self._plan.ages
+        ).rewrite
 
 
 class _EqualityRun(_DeleteRun[EqualityGroup]):
@@ -262,5 +263,4 @@ class _EqualityRun(_DeleteRun[EqualityGroup]):
         groups: Sequence[EqualityGroup],  # noqa: ARG002 - each has its data files
     ) -> Callable[[int, EqualityGroup, int], RewrittenDeletes]:
         """Implement `GroupRun.rewriter`."""
-        table = self._table
-        return EqualityConverter(table.io, table.metadata, self._operation_id).rewrite
+        return EqualityConverter(self._table.io, self._written_by(), self._operation_id).rewrite

@@ -28,12 +28,14 @@ from icecomb.format.errors import (
 )
 from icecomb.format.maintenance.file_group import RewriteGroup
 from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart
+from icecomb.format.spec.metadata import with_properties
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit.commit import Producer
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.spec.metadata import TableMetadata
 
 _ROUNDS: Final = 3
 """How often a group is rewritten if others change its files each time."""
@@ -243,6 +245,10 @@ class GroupRun(ABC, Generic[G, R]):
                 table=self._name,
             )
         self.failed_files += sum(len(group.tasks) for group in groups)
+
+    def _written_by(self) -> TableMetadata:
+        """Return the current metadata with the properties by which this object writes files."""
+        return with_properties(self._table.metadata, self._table.write_properties)
 
     def _start(self) -> RewriteStart:
         return RewriteStart.of(self._table.metadata, self._branch)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.report.progress import SILENT, THREADS, Progress
-from icecomb.format.argument import checked_int
+from icecomb.format.argument import check_flags, checked_int
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -262,6 +262,7 @@ def revert(
     """
     from icecomb.catalog.migrate.reverting.reversal import Reversal
 
+    check_flags(dry_run=dry_run, allow_data_loss=allow_data_loss)
     reversal = Reversal(_context(catalog, identifier, progress))
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
 
@@ -287,6 +288,7 @@ def finalize(
     """
     from icecomb.catalog.migrate.reverting.finalizing import finalize as end
 
+    check_flags(dry_run=dry_run, unverified=unverified)
     context = _context(catalog, identifier, SILENT)
     end(context, dry_run=dry_run, unverified=unverified)
 

@@ -42,6 +42,8 @@ class RowOperations(ABC):
     """
 
     io: FileIO
+    write_properties: Mapping[str, str]
+    """Properties that take precedence over the table's for files that this object writes."""
     _pointer: WriteGuard
 
     @property
@@ -459,13 +461,15 @@ class RowOperations(ABC):
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
         from icecomb.format.rows.write.frame_check import missing_in_table
+        from icecomb.format.spec.metadata import with_properties
 
         missing = () if wanted is None else missing_in_table(self.metadata.schema(), wanted)
         with self._widened(missing) if missing else nullcontext(self) as operations:
             metadata = operations.metadata
             self._pointer.check_writable(metadata)
             more = snapshot_texts(snapshot_properties)
-            target = WriteTarget(operations.io, metadata, branch, more, case_sensitive)
+            written = with_properties(metadata, self.write_properties)
+            target = WriteTarget(operations.io, written, branch, more, case_sensitive)
             target.check_branch()
             yield target, operations._commit_change  # noqa: SLF001 - of this class, too
 

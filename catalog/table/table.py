@@ -59,6 +59,7 @@ class Table(RowOperations, MetadataOperations):
         self.identifier = identifier
         self.io = io
         self.catalog = catalog
+        self.write_properties = {}
         self._version = version
         self._pointer: MetadataPointer = pointer
 

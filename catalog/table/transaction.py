@@ -51,9 +51,11 @@ class Transaction(RowOperations, MetadataOperations):
     def __init__(self, table: Table) -> None:
         self._begin(table.io, table._pointer, table.metadata)  # noqa: SLF001 - a part of its table
         self._table = table
+        self.write_properties = table.write_properties
 
     def _begin(self, io: FileIO, guard: WriteGuard, metadata: TableMetadata) -> None:
         self.io = io
+        self.write_properties = {}
         self._pointer = guard
         self._base = metadata
         self._metadata = metadata

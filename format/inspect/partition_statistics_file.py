@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import (
-    CorruptFileError,
-    MissingDependencyError,
-    UnsupportedError,
-    ValidationError,
-)
+from icecomb.format.errors import UNREADABLE, UnsupportedError
 from icecomb.format.inspect.partition_statistics import (
     COUNTS,
     SPEC_ID,
@@ -268,14 +263,7 @@ def _read(
     """Read a file; return None if it cannot be read, as nothing depends on it."""
     try:
         return read_statistics(counter, io, file)
-    # also a store that does not answer, or that this process has no keys for
-    except (
-        CorruptFileError,
-        MissingDependencyError,
-        OSError,
-        UnsupportedError,
-        ValidationError,
-    ) as problem:
+    except UNREADABLE as problem:
         _LOG.warning("Partition statistics are not used: %s", problem)
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConflictError
@@ -24,6 +25,7 @@ from icecomb.format.operation.written_schema import check_no_ids_since
 from icecomb.format.rows.deletes.deletion_vector_writer import delete_writer
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
 from icecomb.format.scan.scan_planner import ScanPlanner
+from icecomb.format.spec.metadata import with_properties
 
 if TYPE_CHECKING:
     from icecomb.format.scan.delete_index import DeleteFileIndex
@@ -69,6 +71,7 @@ class GroupReplacement:
         keeps_age: Whether the new files are as old as the snapshot that was read, so that equality
             deletes added since by other writers apply to them.
         snapshot_properties: Additional keys for the snapshot summary.
+        write_properties: Properties that take precedence over the table's for new delete files.
     """
 
     def __init__(
@@ -79,12 +82,14 @@ class GroupReplacement:
         *,
         keeps_age: bool,
         snapshot_properties: Mapping[str, str] | None = None,
+        write_properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._io = io
         self._start = start
         self._groups = groups
         self._keeps_age = keeps_age
         self._snapshot_properties = snapshot_properties
+        self._write_properties = write_properties
         self._meanwhile: object = None
         self._operation: RewriteFiles | None = None
         self._deletes: list[DataFile] = []
@@ -235,7 +240,8 @@ class GroupReplacement:
 
     def _new_operation(self, base: TableMetadata, meanwhile: Iterable[_Meanwhile]) -> RewriteFiles:
         operation = RewriteFiles(self._io, self._snapshot_properties, self._start.branch)
-        writer = delete_writer(self._io, base, str(uuid.uuid4()))
+        written = with_properties(base, self._write_properties)
+        writer = delete_writer(self._io, written, str(uuid.uuid4()))
         removed: list[DataFile] = []
         added: list[DataFile] = []
         rows_gone = 0

@@ -352,6 +352,16 @@ def new_table_metadata(  # noqa: PLR0917
     )
 
 
+def with_properties(metadata: TableMetadata, more: Mapping[str, str]) -> TableMetadata:
+    """Return metadata by which one write goes: with properties that the table does not get.
+
+    Args:
+        metadata: The table metadata.
+        more: Properties that take precedence over the table's.
+    """
+    return replace(metadata, properties={**metadata.properties, **more}) if more else metadata
+
+
 def new_format_version(properties: Mapping[str, str]) -> int:
     """Return the format version of a new table of some properties.
 

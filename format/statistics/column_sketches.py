@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
+from icecomb.format.errors import UNREADABLE, IcecombError
 from icecomb.format.rows.deletes.puffin_file import PuffinReader
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS, ArrowScan
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _MOST_VALUES: Final = 1 << 21
 """Values of a batch, of which several are in memory at once."""
 _LEAST_ROWS: Final = 1 << 12
-_UNREADABLE: Final = (CorruptFileError, NoSuchFileError, UnsupportedError)
 
 
 class ColumnSketches:
@@ -72,9 +71,10 @@ class ColumnSketches:
         self._bases: dict[int, int] = {}
         try:
             self._take_older()
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._sketches = {field_id: ThetaSketch() for field_id in field_ids}
-            self.kept, self._bases, self.unused = [], {}, error.message
+            self.kept, self._bases = [], {}
+            self.unused = error.message if isinstance(error, IcecombError) else str(error)
         self.unread = tuple(self._planned())
 
     @property

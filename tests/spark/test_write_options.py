@@ -139,6 +139,26 @@ def test_an_option_goes_before_a_setting_and_that_before_a_property(
     assert codec(file) == expected
 
 
+def test_statements_without_tasks_compress_by_the_setting_too(spark, name):
+    properties = {said("parquet"): "gzip", "write.delete.parquet.compression-codec": "gzip"}
+    written(spark, name, {**properties, "write.delete.mode": "merge-on-read"})
+    deletes = f"{name}.delete_files"
+    rewrite = f"table => '{name[5:]}', options => map('rewrite-all', 'true')"
+    try:
+        spark.conf.set(f"{PREFIX}compression-codec", "snappy")
+        spark.sql(f"DELETE FROM {name} WHERE id < 10")
+        assert [codec(file) for file in spark.table(deletes).collect()] == [("PARQUET", "SNAPPY")]
+        spark.conf.set(f"{PREFIX}compression-codec", "zstd")
+        spark.sql(f"CALL lake.system.rewrite_position_delete_files({rewrite})")
+        assert [codec(file) for file in spark.table(deletes).collect()] == [("PARQUET", "ZSTD")]
+        spark.sql(f"CALL lake.system.rewrite_data_files({rewrite})")
+        files = spark.table(f"{name}.data_files").collect()
+        assert [codec(file) for file in files] == [("PARQUET", "ZSTD")]
+    finally:
+        spark.conf.unset(f"{PREFIX}compression-codec")
+    assert spark.table(name).count() == ROWS - 10
+
+
 @pytest.mark.parametrize("file_format", sampled(["parquet", "avro"], keep=1))
 def test_levels_come_from_properties_settings_and_options(spark, name, file_format):
     properties = {

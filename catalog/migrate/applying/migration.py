@@ -395,7 +395,8 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
     if INTEROP.key in given:
         raise ValidationError(
             f"Property {INTEROP} is set by the migration itself",
-            hint="name the engines with interop=, or --interop",
+            hint="leave it out; interop of Python's apply, or `icecomb migrate apply --interop`, "
+            "names the engines",
         )
     if taken := sorted(given.keys() & {NAME_MAPPING.key, "migrated", "snapshot", GC_ENABLED.key}):
         raise ValidationError(

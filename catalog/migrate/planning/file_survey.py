@@ -202,7 +202,7 @@ class FooterSurvey:
         self._planned = writer.spool
         if readable and step > 1:
             text = f"{chosen:,} of {total:,} footers were read" if chosen else "no footer was read"
-            remedy = "plan without --sample and --quick reads all, as apply does"
+            remedy = "plan without `--sample` and `--quick` reads all, as apply does"
             self._notes.append(note("files-not-read", text, remedy))
         return (time.monotonic() - started) * total / chosen if chosen else None
 

@@ -71,11 +71,11 @@ _FILES: Final = {
     ),
     "timestamp-unit": (
         "files hold timestamps in another unit than the column",
-        "rewrite the file in that unit: nanoseconds for --timestamp timestamp_ns, timestamptz_ns",
+        "rewrite the file in that unit: nanoseconds for timestamp_ns and timestamptz_ns",
     ),
     "int96-nanoseconds": (
         "files hold INT96, of which filters of Iceberg Java (1.12) on nanoseconds miss rows",
-        "choose --timestamp without _ns, rewrite the file, or --accept int96-nanoseconds",
+        "rewrite the file, or `icecomb migrate apply --accept int96-nanoseconds`",
     ),
     "foreign-type": (
         "files hold types that Iceberg does not have",
@@ -83,11 +83,11 @@ _FILES: Final = {
     ),
     "timestamp-zone": (
         "files and table disagree on whether a timestamp has a zone",
-        "choose the --timestamp with, or without, tz, or rewrite the file",
+        "rewrite the file, or choose with or without tz: `icecomb migrate apply --timestamp`",
     ),
     "writer-zone": (
         "files hold times that Hive shows in another zone than the table would",
-        "choose --timestamp timestamptz, for instants, or rewrite the file by a Hive in UTC",
+        "rewrite the file by a Hive in UTC, or `icecomb migrate apply --timestamp timestamptz`",
     ),
 }
 """Obstacles in files, and their remedies; where that is "", the table must be copied."""
@@ -137,7 +137,8 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
         yield blocker(
             "bucketed",
             f"it is bucketed into {buckets}",
-            "Iceberg cannot keep Hive's bucketing; --accept bucketing goes on without it",
+            "Iceberg cannot keep Hive's bucketing; `icecomb migrate apply --accept bucketing` goes "
+            "on without it",
             tuple(table.storage.bucket_columns),
         )
     elif buckets > 0:
@@ -189,7 +190,7 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
         yield note(
             "timestamps",
             f"{', '.join(names)}: becomes {kind}{instants}",
-            "--timestamp chooses",
+            "`icecomb migrate apply --timestamp` chooses",
             names,
         )
 

@@ -34,8 +34,8 @@ def reader_finding(
     hive = (
         "as before from version 4 on, older ones with iceberg-hive-runtime; Impala as before"
         if by_hive
-        else "not at all, nor older Impalas; apply --interop hive,impala lets them (Hive before 4 "
-        "with iceberg-hive-runtime on its class path)"
+        else "not at all, nor older Impalas; `apply --interop hive,impala` lets them (Hive before "
+        "4 with iceberg-hive-runtime on its class path)"
     )
     if by_hive and _has_avro_times(table):
         hive += "; its runtime for Hive 3 (1.4.3) cannot read times in Hive's Avro files, 1.11 can"
@@ -81,7 +81,7 @@ def version_findings(
             "format-version",
             f"{table.full_name} becomes a table of format version {format_version}: its own "
             f"parameter format-version={stated} does not count, as Hive does not know it",
-            "ask for a version with --property format-version=...",
+            "ask for a version by the property format-version",
         )
     if format_version <= DEFAULT_FORMAT_VERSION:
         return

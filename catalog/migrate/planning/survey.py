@@ -261,7 +261,10 @@ class _Survey:
             self._block("unreadable-folder", text, "make them readable, then plan again", failed)
         if missing and not ("missing-partitions" in accept and self._table.partition_keys):
             text = f"folders that do not exist: {len(missing)}"
-            remedy = "restore them, drop the partitions in Hive, or --accept missing-partitions"
+            remedy = (
+                "restore them, drop the partitions in Hive, or leave them out: `icecomb migrate "
+                "apply --accept missing-partitions`, ignore_missing_files of CALL"
+            )
             self._block("missing-folder", text, remedy, missing)
         elif missing:
             text = f"partitions without a folder, left out: {len(missing)}"
@@ -271,7 +274,10 @@ class _Survey:
                 f"{len(deep)} files are in sub-folders, where Hive readers differ on whether "
                 "they count"
             )
-            remedy = "move them up or away, or --accept subdirectories to take them over"
+            remedy = (
+                "move them up or away; `icecomb migrate apply --accept subdirectories` takes them "
+                "over"
+            )
             self._block("subdirectories", text, remedy, deep)
         elif deep:
             text = f"{len(deep)} files in sub-folders"

@@ -89,7 +89,8 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
         raise UnverifiedError(
             f"The migration of {table.full_name} was not verified, and there is no way back when "
             "it is finalized",
-            hint=f"icecomb migrate verify {table.full_name}; or add --unverified (unverified=True)",
+            hint=f"`icecomb migrate verify {table.full_name}` compares them; `--unverified` of "
+            "`finalize` (unverified=True) goes without",
             table=table.full_name,
         )
     loaded = context.catalog.load_table((context.database, context.name))

@@ -141,7 +141,7 @@ class RevertBlockedError(MigrationError):
             losses.append("later commits, which are unknown as its metadata is gone")
         super().__init__(
             f"reverting {plan.table} would lose {' and '.join(losses)}",
-            hint="copy what you need, then add --allow-data-loss (allow_data_loss=True)",
+            hint="copy what you need, then add `--allow-data-loss` (allow_data_loss=True)",
             table=plan.table,
         )
         self.plan = plan

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
+from icecomb.spark.planner.options import Options
+from icecomb.spark.planner.table.compression import write_properties
 from icecomb.spark.planner.table.table_name import quoted
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Call:
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
         summary: Summary properties of snapshots that identify the application.
         case_sensitive: Whether column names are case-sensitive.
+        settings: Settings of the session that begin with ``spark.sql.iceberg.``.
         statements: SQL that the session runs after the procedure, which appends to it.
         listing: The engine that lists folders if they are too many for the planner.
         sketching: The engine that reads columns for statistics if they are too many for it.
@@ -45,6 +48,7 @@ class Call:
     metastore: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
     statements: list[str] = field(default_factory=list)
     listing: FolderEngine | None = None
     sketching: SketchEngine | None = None
@@ -90,6 +94,16 @@ class Call:
     def load(self, table: str) -> Table:
         """Load the table named by an argument."""
         return self.catalog.load_table(self.identifier(table))
+
+    def load_to_rewrite(self, table: str) -> Table:
+        """Load the table named by an argument, whose new files go by the session's settings.
+
+        Raises:
+            ConfigurationError: If a setting cannot be what it says for the table's formats.
+        """
+        found = self.load(table)
+        found.write_properties = write_properties(found.metadata, Options({}, self.settings))
+        return found
 
     def changed(self, table: Table) -> None:
         """Make the session refresh a table that it may have cached."""

@@ -208,7 +208,7 @@ def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
     from icecomb.catalog.maintenance.compaction import rewrite_data_files as rewrite
     from icecomb.catalog.maintenance.engine import Engine
 
-    found = call.load(table)
+    found = call.load_to_rewrite(table)
     given = dict(options or {})
     request = RewriteRequest(
         strategy,
@@ -231,7 +231,7 @@ def rewrite_position_delete_files(
     call: Call, table: Text, options: Options | None = None, where: Text | None = None
 ) -> list[RewrittenDeletes]:
     """Rewrite small and large position delete files."""
-    found = call.load(table)
+    found = call.load_to_rewrite(table)
     given = dict(options or {})
     result = found.maintenance.rewrite_position_delete_files(
         where=None if where is None else parse(where, of_spark=True),
@@ -249,7 +249,7 @@ def convert_equality_deletes(
     call: Call, table: Text, where: Text | None = None, options: Options | None = None
 ) -> list[ConvertedDeletes]:
     """Convert equality deletes to position deletes."""
-    found = call.load(table)
+    found = call.load_to_rewrite(table)
     given = dict(options or {})
     result = found.maintenance.convert_equality_deletes(
         where=None if where is None else parse(where, of_spark=True),

@@ -89,6 +89,7 @@ class Procedures:
             self._catalogs.metastore(request.catalog),
             self._catalogs.engine(request.catalog),
             case_sensitive=request.case_sensitive,
+            settings=request.settings,
             listing=ListingSession(self._works, conversation),
             sketching=SketchingSession(self._works, opened.name, conversation),
         )

@@ -91,6 +91,7 @@ class CallProcedure(Unrepeatable):
         arguments: The arguments in the statement's order.
         current: The session's current namespace.
         case_sensitive: Whether column names are case-sensitive.
+        settings: Settings of the session that begin with ``spark.sql.iceberg.``.
     """
 
     catalog: str
@@ -98,6 +99,7 @@ class CallProcedure(Unrepeatable):
     arguments: tuple[ProcedureArgument, ...]
     current: CurrentNamespace
     case_sensitive: bool
+    settings: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

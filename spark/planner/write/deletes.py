@@ -15,6 +15,7 @@ from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Po
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.table.audit import commit_target, head
 from icecomb.spark.planner.table.catalogs import Catalogs
+from icecomb.spark.planner.table.compression import write_properties
 from icecomb.spark.planner.table.states import TableStates
 from icecomb.spark.planner.write.snapshot_properties import snapshot_properties
 from icecomb.spark.planner.write.table_change import check_same_table
@@ -80,9 +81,11 @@ class Deletes:
             there = table.metadata.snapshot_by_id(begin)
             check_branch(table.metadata, there, target.branch)
         rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
+        options = Options({}, request.settings)
+        table.write_properties = write_properties(table.metadata, options)
         summary = {
             **self._catalogs.engine(state.catalog),
-            **snapshot_properties(Options({}, request.settings)),
+            **snapshot_properties(options),
             **target.summary,
         }
         if target.branch in table.metadata.refs or target.branch == MAIN_BRANCH:

@@ -13,6 +13,7 @@ from icecomb.format.property import table_property as known
 from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes, orc_type
 from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.spark.planner.protocol import FileInstructions
+from icecomb.spark.planner.table.compression import codec, codec_level, strategy
 from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -57,13 +58,6 @@ _AVRO_CODECS: Final = {
 }
 _AVRO_LEVELS: Final = {"deflate": 9, "zstandard": 1}
 """Iceberg Java's defaults."""
-
-_CODECS: Final = {
-    "parquet": known.PARQUET_CODEC,
-    "orc": known.ORC_CODEC,
-    "avro": known.AVRO_CODEC,
-}
-_LEVELS: Final = {"parquet": known.PARQUET_LEVEL, "avro": known.AVRO_LEVEL}
 
 
 def file_instructions(  # noqa: PLR0917 - six independent inputs
@@ -114,21 +108,11 @@ def file_instructions(  # noqa: PLR0917 - six independent inputs
     )
 
 
-def codec(file_format: str, properties: Mapping[str, str], options: Options) -> str:
-    """Return Iceberg's name of the codec of a format's files."""
-    return options.of(_CODECS[file_format], properties, "compression-codec", "compression-codec")
-
-
-def _level(file_format: str, properties: Mapping[str, str], options: Options) -> int | None:
-    known_level: Property[int | None] = _LEVELS[file_format]
-    return options.of(known_level, properties, "compression-level", "compression-level")
-
-
 def _parquet(schema: Schema, properties: Mapping[str, str], options: Options) -> dict[str, str]:
     name = codec("parquet", properties, options)
     # Parquet's name of none
     settings = {"compression": "uncompressed" if name == "none" else name}
-    level = _level("parquet", properties, options)
+    level = codec_level("parquet", properties, options)
     if level is not None and name in _PARQUET_LEVELS:
         settings[_PARQUET_LEVELS[name]] = _gzip_level(level) if name == "gzip" else str(level)
     for hadoop_name, one in _PARQUET_SETTINGS.items():
@@ -171,13 +155,10 @@ def _check_row_checks(properties: Mapping[str, str]) -> None:
 
 def _orc(properties: Mapping[str, str], options: Options) -> dict[str, str]:
     name = codec("orc", properties, options)
-    strategy = options.of(
-        known.ORC_STRATEGY, properties, "compression-strategy", "compression-strategy"
-    )
     return {
         # ORC's name of none
         "orc.compress": "NONE" if name == "uncompressed" else name.upper(),
-        "orc.compression.strategy": strategy.upper(),
+        "orc.compression.strategy": strategy(properties, options).upper(),
         "orc.stripe.size": str(known.ORC_STRIPE_BYTES.of(properties)),
         "orc.block.size": str(known.ORC_BLOCK_BYTES.of(properties)),
         "orc.row.batch.size": str(known.ORC_BATCH_ROWS.of(properties)),
@@ -188,7 +169,7 @@ def _orc(properties: Mapping[str, str], options: Options) -> dict[str, str]:
 
 def _avro(properties: Mapping[str, str], options: Options) -> dict[str, str]:
     name = _AVRO_CODECS[codec("avro", properties, options)]
-    level = _level("avro", properties, options)
+    level = codec_level("avro", properties, options)
     level = _AVRO_LEVELS.get(name) if level is None else level
     return {"codec": name} if level is None else {"codec": name, "level": str(level)}
 

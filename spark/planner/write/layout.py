@@ -29,8 +29,8 @@ from icecomb.format.spec.sort import NullOrder
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms
 from icecomb.spark.planner.protocol import SortField
+from icecomb.spark.planner.table.compression import codec
 from icecomb.spark.planner.table.metadata_columns import partition_struct
-from icecomb.spark.planner.write.file_instructions import codec
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -189,13 +189,16 @@ def test_a_uuid_never_goes_on_from_other_statistics(lake):
     assert distinct(table) == {"u": 2}
 
 
-@pytest.mark.parametrize("damage", [b"PFA1", None], ids=["damaged", "missing"])
+@pytest.mark.parametrize("damage", [b"PFA1", None, "a folder"])
 def test_without_the_older_file_all_rows_are_read(lake, damage):
+    """Damaged, missing, or not to be had from its store."""
     table = new_table(lake, (0, 40))
     compute(table)
     older = Path(table.metadata.statistics[0]["statistics-path"].removeprefix("file://"))
     older.unlink()
-    if damage is not None:
+    if damage == "a folder":
+        older.mkdir()
+    elif damage is not None:
         older.write_bytes(damage)
     table.append(frame(40, 50))
     progress = RowsRead()

@@ -156,7 +156,7 @@ def test_the_plan_says_what_follows_from_the_list(hive_table: Any, run: Any) -> 
         [readers] = [one for one in said["findings"] if one["code"] == "readers"]
         told[wanted] = [place for place in readers["places"] if place.startswith("Hive: ")]
     assert told["hive"][0].startswith("Hive: as before from version 4 on")
-    assert told["trino"][0].startswith("Hive: not at all, nor older Impalas; apply --interop hive")
+    assert told["trino"][0].startswith("Hive: not at all, nor older Impalas; `apply --interop hive")
 
 
 def follow(table: Any, run: Any, remedy: str) -> None:

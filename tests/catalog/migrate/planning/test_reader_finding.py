@@ -54,7 +54,7 @@ def test_what_is_said_of_hive_is_what_the_entry_says_afterwards(
         finding = readers_of(migrate.plan(catalog, table.name))
         said = line_of(finding, "Hive: ")
         assert ("as before from version 4 on" in said) == readable
-        assert ("not at all, nor older Impalas; apply --interop hive" in said) == (not readable)
+        assert ("not at all, nor older Impalas; `apply --interop hive" in said) == (not readable)
         migrate.apply(catalog, table.name)
         assert (table.entry.parameters.get("storage_handler") == HANDLER) == readable
     finally:
@@ -147,7 +147,7 @@ def test_a_version_that_the_hive_table_itself_states_is_not_passed_over(
     found = [f for f in version_findings(table, {}, None, version) if "does not count" in f.message]
     assert len(found) == told
     assert all("version 2: its own parameter format-version=3" in f.message for f in found)
-    assert all("--property format-version=" in f.remedy for f in found)
+    assert all("property format-version" in f.remedy for f in found)
 
 
 def test_properties_of_a_plan_are_those_of_an_apply(make_hive_table: Any) -> None:

@@ -172,6 +172,18 @@ def test_files_with_deleted_rows_are_all_planned_whatever_the_limit(local, lake)
 
 
 @pytest.fixture(scope="module")
+def flat(lake):
+    """A file for each of eleven rows, in no partitions, one every five hours."""
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us")), ("s", pa.string())])
+    table = lake.create_table((*NAMESPACE, "flat"), schema)
+    with table.transaction() as changes:
+        for n in range(11):
+            time = pa.array([(19_723 * 24 + n * 5) * 3_600_000_000]).cast(pa.timestamp("us"))
+            changes.append(pa.table({"id": [n], "ts": time, "s": [f"{'ab'[n % 2]}{n}x"]}, schema))
+    return table
+
+
+@pytest.fixture(scope="module")
 def events(lake):
     """A file for each of twelve rows, or nearly: by day, bucket of the id and start of the name."""
     schema = pa.schema(
@@ -228,6 +240,24 @@ def test_functions_leave_out_files_and_decide_as_partitions_do(
     assert counted == ([[rows]] if whole else None)
     possible = local.ask("can_delete_where", reference=table["reference"], filters=[predicate])
     assert possible["possible"]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "matches"),
+    [
+        (of("day", "ts", "date", 19_724), lambda n: n * 5 // 24 == 1),
+        (of("day", "ts", "date", 19_724, "lt"), lambda n: n * 5 // 24 < 1),
+        (of("hour", "ts", "integer", 19_723 * 24 + 15, "gt_eq"), lambda n: n * 5 >= 15),
+        (of("month", "ts", "integer", 649), lambda _: False),
+        (of("year", "ts", "integer", 54, "not_eq"), lambda _: False),
+        (of("truncate[2]", "s", "string", "a2"), lambda n: n == 2),
+        (of("truncate[3]", "id", "long", 3), lambda n: n // 3 == 1),
+    ],
+)
+def test_functions_leave_out_files_by_bounds_where_there_are_no_partitions(
+    local, flat, predicate, matches
+):
+    assert _files(local.plan(local.load("flat"), predicate)) == sum(map(matches, range(11)))
 
 
 @pytest.mark.parametrize(

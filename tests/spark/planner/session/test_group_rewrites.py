@@ -78,6 +78,7 @@ def called(planner, **options):
             "arguments": [{"name": name, "value": value} for name, value in arguments.items()],
             "current": {"catalog": "lake", "namespace": NAMESPACE},
             "case_sensitive": False,
+            "settings": {},
         }
     )
 

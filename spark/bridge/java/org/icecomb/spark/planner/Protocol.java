@@ -431,7 +431,8 @@ public final class Protocol {
       TableName procedure,
       List<ProcedureArgument> arguments,
       CurrentNamespace current,
-      boolean caseSensitive)
+      boolean caseSensitive,
+      Map<String, String> settings)
       implements Unrepeatable {}
 
   public record SessionWork(

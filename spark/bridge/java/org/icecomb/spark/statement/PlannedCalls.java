@@ -8,8 +8,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.icecomb.spark.IcebergSettings;
 import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.convert.Schemas;
@@ -43,12 +45,14 @@ public final class PlannedCalls {
         new CurrentNamespace(
             catalogs.currentCatalog().name(), List.of(catalogs.currentNamespace()));
     boolean caseSensitive = spark.sessionState().conf().caseSensitiveAnalysis();
+    Map<String, String> settings = IcebergSettings.now();
     try {
       List<JsonNode> rows = new ArrayList<>();
       ProcedureResult result =
           planner.ask(
               catalog ->
-                  new CallProcedure(catalog, procedure, arguments, current, caseSensitive),
+                  new CallProcedure(
+                      catalog, procedure, arguments, current, caseSensitive, settings),
               ProcedurePage.class,
               () ->
                   page -> {
