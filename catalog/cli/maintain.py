@@ -203,6 +203,7 @@ def rewrite_table_path(
         end_version=end_version,
         staging_location=staging_location,
         create_file_list=create_file_list,
+        progress=application.progress,
     )
     show(application, table, result)
 

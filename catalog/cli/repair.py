@@ -239,7 +239,9 @@ def relocate(
         catalog.load_namespace_properties(place[:1])
         catalog.entries.check_free(place)
     here, there = (absolute(text, io.properties) for text in (metadata_file, target))
-    plan = backup.plan_relocation(io, here, source, there, check_sizes=check_sizes)
+    plan = backup.plan_relocation(
+        io, here, source, there, check_sizes=check_sizes, progress=application.progress
+    )
     done = yes and not plan.is_blocked
     copied = 0
     if done:

@@ -81,6 +81,7 @@ class Maintenance:
         end_version: str | None = None,
         staging_location: str | None = None,
         create_file_list: bool = True,
+        progress: Progress | None = None,
     ) -> RewrittenTablePath:
         """Write a copy of the metadata whose paths have another prefix, and list files to copy.
 
@@ -96,6 +97,7 @@ class Maintenance:
             end_version: The metadata file up to which to copy; by default the current one.
             staging_location: An empty folder for the copies; by default a new one beside them.
             create_file_list: Whether to write the list.
+            progress: Reporter of rewritten manifests and delete files.
 
         Raises:
             ValidationError: If a prefix or version is invalid, or a file has another prefix.
@@ -104,6 +106,7 @@ class Maintenance:
             FileAlreadyExistsError: If a file in the staging location has the name of a copy.
         """
         from icecomb.catalog.maintenance.table_path import rewrite_table_path
+        from icecomb.catalog.report.progress import SILENT
 
         return rewrite_table_path(
             self._table,
@@ -113,6 +116,7 @@ class Maintenance:
             end_version=end_version,
             staging_location=staging_location,
             create_file_list=create_file_list,
+            progress=progress or SILENT,
         )
 
     def rewrite_data_files(

@@ -9,20 +9,21 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.catalog.maintenance.table_path import file_list
-from icecomb.catalog.report.progress import SILENT, each, workers
+from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import (
     FileAlreadyExistsError,
     NoSuchFileError,
     ValidationError,
 )
 from icecomb.format.relocation.location_change import LocationChange, joined
-from icecomb.format.relocation.relocation import MovedFile, Relocation
+from icecomb.format.relocation.relocation import Relocation
+from icecomb.format.relocation.route import MovedFile
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import metadata_folder, read_metadata_json
 from icecomb.format.storage.file_copy import copy_file
@@ -39,7 +40,6 @@ _STATISTICS: Final = "statistics file"
 _DISPENSABLE: Final = frozenset((_OLDER, _STATISTICS))
 """What no reader of the table needs."""
 _COPIERS: Final = 4
-_WRITERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ def plan_relocation(
     target: str,
     *,
     check_sizes: bool = False,
+    progress: Progress = SILENT,
 ) -> RelocationPlan:
     """Read a table's files, and return what is missing and what is to be copied; write nothing.
 
@@ -121,6 +122,7 @@ def plan_relocation(
         source: The prefix of the paths in it; None for the location of the table.
         target: The prefix that they get, where the files are to be; it may be where they are.
         check_sizes: Whether to compare the lengths of data files with their manifests.
+        progress: Reporter of manifests and delete files that were read.
 
     Raises:
         ValidationError: If a path in the metadata is not under the prefix, or the file is not where
@@ -134,7 +136,8 @@ def plan_relocation(
     change = LocationChange(metadata.location if source is None else source, target, io.properties)
     written, folder = _places(change, metadata_file, metadata)
     route = _Route(io, change, folder)
-    done = Relocation(io, route, written).run()
+    begin = partial(progress.task, "reading", unit="files")
+    done = Relocation(io, route, written, begin=begin).run()
     lacking = [*route.lacking]
     kept = [file for file in done.files if not file.is_rewritten]
     sizes = _sizes(io, [route.found(metadata.location)], [file.source for file in kept])
@@ -170,7 +173,7 @@ def relocate(
         io: File system that holds the files, and those of the target.
         plan: The plan, just made.
         copy: Whether to copy files that are not at the target.
-        progress: Reporter of copied files.
+        progress: Reporter of copied and of rewritten files.
 
     Returns:
         The number of copied files.
@@ -208,10 +211,9 @@ def relocate(
     change = LocationChange(plan.source, plan.target, io.properties)
     written, _ = _places(change, plan.metadata_file, plan.metadata)
     without = frozenset(one.location for one in plan.left_out)
-    with workers(_WRITERS) as pool:
-        route = _Route(io, change, plan.folder, pool)
-        Relocation(io, route, written, without=without).run()
-        route.finish()
+    route = _Route(io, change, plan.folder, is_written=True)
+    begin = partial(progress.task, "rewriting", unit="files")
+    Relocation(io, route, written, without=without, begin=begin).run()
     for location, content in route.last:
         create_own(io, location, content)
     return len(plan.to_copy)
@@ -229,10 +231,9 @@ class _Route:
     io: FileIO
     change: LocationChange
     folder: str
-    pool: ThreadPoolExecutor | None = None
+    is_written: bool = False
     lacking: list[LackingFile] = field(default_factory=list)
     last: list[tuple[str, bytes]] = field(default_factory=list)
-    under_way: deque[Future[None]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         here, there = plain_texts([self.folder, self.change.target], self.io.properties)
@@ -259,24 +260,16 @@ class _Route:
 
     def put(self, location: str, content: bytes) -> str:
         """Implement `Route.put`: metadata files are kept for last."""
-        is_metadata = location.endswith(METADATA_SUFFIXES)
         target = self.rewritten(location, _METADATA)
-        if is_metadata:
+        if location.endswith(METADATA_SUFFIXES):
             self.last.append((target, content))
-        elif self.pool is not None:
-            if len(self.under_way) >= _WRITERS:
-                self.under_way.popleft().result()
-            self.under_way.append(self.pool.submit(create_own, self.io, target, content))
+        elif self.is_written:
+            create_own(self.io, target, content)
         return target
-
-    def finish(self) -> None:
-        """Wait until all files exist."""
-        while self.under_way:
-            self.under_way.popleft().result()
 
     def missing(self, location: str, what: str, error: NoSuchFileError) -> None:
         """Implement `Route.missing`: what was there when it was planned is not passed over."""
-        if self.pool is not None and what not in _DISPENSABLE:
+        if self.is_written and what not in _DISPENSABLE:
             raise error
         one = LackingFile(what, self.found(location))
         if one not in self.lacking:

@@ -6,16 +6,20 @@ import csv
 import io as text_io
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.report.progress import SILENT
 from icecomb.format.argument import checked_flag, checked_text
 from icecomb.format.errors import FileAlreadyExistsError, NoSuchFileError, ValidationError
 from icecomb.format.relocation.location_change import LocationChange, joined
-from icecomb.format.relocation.relocation import MovedFile, Relocation
+from icecomb.format.relocation.relocation import Relocation
+from icecomb.format.relocation.route import MovedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.storage.file_io import FileIO
 
@@ -49,6 +53,7 @@ def rewrite_table_path(
     end_version: str | None = None,
     staging_location: str | None = None,
     create_file_list: bool = True,
+    progress: Progress = SILENT,
 ) -> RewrittenTablePath:
     """Implement `Maintenance.rewrite_table_path`."""
     checked_flag("argument create_file_list", create_file_list)
@@ -74,8 +79,8 @@ def rewrite_table_path(
                 path=found.location,
             )
     route = _Staging(table.io, change, staging)
-    with table.io.side_by_side(f"{staging}/{_FILE_LIST}"):
-        done = Relocation(table.io, route, end, start).run()
+    begin = partial(progress.task, "rewriting", unit="files")
+    done = Relocation(table.io, route, end, start, begin=begin).run()
     location = _NO_LIST
     if create_file_list:
         location = f"{staging}/{_FILE_LIST}"

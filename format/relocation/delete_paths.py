@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,7 @@ from icecomb.format.rows.write.file_options import delete_properties, load_file_
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
-
-if TYPE_CHECKING:
-    from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO
 
 Moved = Callable[[str], str]
 
@@ -48,21 +46,19 @@ class ChangedDeletes:
     offsets: Mapping[int, int]
 
 
-def described(record: Mapping[str, Any], location: str, size: int) -> DataFile:
-    """Return what reading a delete file needs of its record.
+def described(record: Mapping[str, Any], location: str) -> DataFile:
+    """Return what `changed_deletes` needs of the record of a delete file.
 
     Args:
         record: The `data_file` of a manifest's record.
         location: Where the file is now.
-        size: Its length in bytes. The record may state another one: Iceberg Java up to 1.11 left
-            that of the original in tables that it copied.
     """
     return DataFile(
         content=DataFileContent.POSITION_DELETES,
         file_path=location,
         file_format=FileFormat(record["file_format"]),
         record_count=record["record_count"],
-        file_size_in_bytes=size,
+        file_size_in_bytes=record["file_size_in_bytes"],
     )
 
 
@@ -75,7 +71,8 @@ def changed_deletes(
 
     Args:
         io: File system that holds the file.
-        file: The file.
+        file: The file, of any length: Iceberg Java up to 1.11 left that of the original in the
+            manifests of tables that it copied.
         moved: Function for the new path of a data file.
         properties: Properties of the table.
 
@@ -83,13 +80,15 @@ def changed_deletes(
         CorruptFileError: If it is damaged.
         NoSuchFileError: If it does not exist.
     """
+    old = io.read(file.file_path)
     if file.file_format is FileFormat.PUFFIN:
-        return _changed_vectors(io.read(file.file_path), file.file_path, moved)
+        return _changed_vectors(old, file.file_path, moved)
     options = load_file_options(file.file_format.value.lower(), delete_properties(properties))
     settings = FileSettings(_SCHEMA, options, _METRICS, content=DataFileContent.POSITION_DELETES)
     stream = BytesIO()
     writer = settings.options.open(stream, settings)
-    for group in _row_groups(positions_by_path(io, file), moved):
+    found = positions_by_path(_ReadFile(old), replace(file, file_size_in_bytes=len(old)))
+    for group in _row_groups(found, moved):
         writer.write(group)
     metrics = writer.close()
     content = stream.getvalue()
@@ -101,6 +100,17 @@ def changed_deletes(
         },
         {},
     )
+
+
+class _ReadFile(FileIO):
+    """A file in memory, whose readers need no requests of their own."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self._content = content
+
+    def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
+        return pa.BufferReader(self._content)
 
 
 def _row_groups(found: Mapping[str, Positions], moved: Moved) -> Iterator[list[pa.RecordBatch]]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.manifest import (
     DataFileContent,
@@ -22,89 +24,35 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
 from icecomb.format.relocation.avro_records import AvroRecords, FilePaths
-from icecomb.format.relocation.delete_paths import (
-    ChangedDeletes,
-    change_record,
-    changed_deletes,
-    described,
-)
+from icecomb.format.relocation.delete_files import DeleteFile, DeleteFiles
+from icecomb.format.relocation.delete_paths import change_record
 from icecomb.format.relocation.metadata_paths import (
     changed_document,
     statistics_files,
     with_files,
 )
+from icecomb.format.relocation.route import MovedFile, Relocated, Route
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
 
 if TYPE_CHECKING:
-    from icecomb.format.relocation.location_change import LocationChange
     from icecomb.format.storage.file_io import FileIO
 
+S = TypeVar("S")
+T = TypeVar("T")
+Begin: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], None]]]
+"""A function that is told of how many files there are; the other one, how many more are done."""
+_Changed: TypeAlias = Generator[tuple[str, bytes], None, None]
+"""Files, each with its new content."""
+
 _AT_ONCE: Final = 8
-"""The number of manifests to read at a time."""
+"""The number of manifests to read at a time, and of those to create: mostly, storage is waited for.
+"""
+_DELETES_AT_ONCE: Final = 16
+"""The number of small delete files to read, rewrite and create at a time; of large ones, one."""
 _MEMBERS: Final = ("content", "file_path", "file_size_in_bytes")
 """What is needed of files that do not change."""
-
-
-class Route(Protocol):
-    """Where the files of a table are, and where they go."""
-
-    @property
-    def change(self) -> LocationChange:
-        """The prefix that is replaced in locations."""
-
-    def found(self, location: str) -> str:
-        """Return where the file of a location in the metadata is now."""
-
-    def kept(self, location: str, what: str) -> str:
-        """Return the new location of a file that stays as it is.
-
-        Raises:
-            ValidationError: If it is not under the source prefix.
-        """
-
-    def rewritten(self, location: str, what: str) -> str:
-        """Return the new location of a file that is rewritten; raises as `kept`."""
-
-    def put(self, location: str, content: bytes) -> str:
-        """Take the new content of a file; return where it is to be copied from."""
-
-    def missing(self, location: str, what: str, error: NoSuchFileError) -> None:
-        """Note that a file is missing, or raise the error."""
-
-
-@dataclass(frozen=True, slots=True)
-class MovedFile:
-    """A file of the table at its new location.
-
-    Attributes:
-        what: What it is.
-        source: Where it is to be copied from: the file itself, or a rewritten one.
-        target: The new location.
-        size: Its length in bytes as its manifest states it; None if none does.
-        is_rewritten: Whether it contains locations, and was rewritten.
-    """
-
-    what: str
-    source: str
-    target: str
-    size: int | None = None
-    is_rewritten: bool = False
-
-
-@dataclass(slots=True)
-class Relocated:
-    """The files that a relocation found or wrote.
-
-    Attributes:
-        files: All files to be copied, those that name others after these; the metadata file last.
-        manifests: The number of rewritten manifests.
-        deletes: The number of rewritten position delete files and deletion vectors.
-    """
-
-    files: list[MovedFile] = field(default_factory=list)
-    manifests: int = 0
-    deletes: int = 0
+_LIVE: Final = ("added_files_count", "existing_files_count")
 
 
 class Relocation:
@@ -117,6 +65,7 @@ class Relocation:
         start: The metadata file of a version whose files were brought to the target before; only
             what is new since is in the result.
         without: Older metadata files and statistics to leave out, by where they would be now.
+        begin: Reporter of manifests and delete files.
     """
 
     def __init__(
@@ -127,18 +76,19 @@ class Relocation:
         start: str | None = None,
         *,
         without: Container[str] = (),
+        begin: Begin = lambda _: nullcontext(lambda _: None),
     ) -> None:
         self._io = io
         self._route = route
         self._end = end
         self._start = start
         self._without = without
+        self._begin = begin
         self._data: dict[str, str] = {}
-        self._deletes: dict[str, ChangedDeletes | None] = {}
         self._copied: dict[str, MovedFile] = {}
         self._counted: set[FileIdentity] = set()
         self._known_snapshots: frozenset[int] = frozenset()
-        self._properties: Mapping[str, str] = {}
+        self._deletes = DeleteFiles(io, route, self._moved_target)
 
     def run(self) -> Relocated:
         """Rewrite all files that contain locations, and return all files of the table.
@@ -152,7 +102,7 @@ class Relocation:
         document = self._document(self._end)
         # before anything is written
         changed_document(document, self._route.kept, self._route.rewritten)
-        self._properties = document.get("properties") or {}
+        self._deletes.properties = document.get("properties") or {}
         begun = {} if self._start is None else self._document(self._start)
         self._known_snapshots = frozenset(one["snapshot-id"] for one in begun.get("snapshots", ()))
         snapshots = [
@@ -165,32 +115,19 @@ class Relocation:
         both = [one for one in begun.get("snapshots") or () if one["snapshot-id"] in present]
         old = self._manifests(both)
         manifests = self._manifests(snapshots)
-        # data files first: position deletes are compared with them
-        order = sorted(manifests, key=lambda path: manifests[path]["content"])
-        lengths, rewritten = {}, []
-        for path, data in self._io.each(
-            self._route.found(self._end), self._read_manifest, order, _AT_ONCE
-        ):
-            if data is None:
-                continue
-            content = self._changed_manifest(path, data, manifests[path], is_old=path in old)
-            lengths[path] = len(content)
-            if path not in old:
-                result.manifests += 1
-                rewritten.append(self._put(path, "manifest file", content))
-        for path, file in self._lists(snapshots):
-            for record in file.records:
-                location = record["manifest_path"]
-                record["manifest_path"] = self._route.rewritten(location, "manifest file")
-                record["manifest_length"] = lengths.get(location, record["manifest_length"])
-            rewritten.append(self._put(path, "manifest list", file.to_bytes()))
+        lengths: dict[str, int] = {}
+        with closing(self._changed(manifests, old, lengths)) as changed:
+            rewritten = [*self._all_put("manifest file", changed)]
+        result.manifests = len(rewritten)
+        rewritten += self._all_put("manifest list", self._changed_lists(snapshots, lengths))
         statistics = dict(statistics_files(document))
         for path in dict(statistics_files(begun)):
             statistics.pop(path, None)
         for path, size in statistics.items():
             self._copy("statistics file", path, size)
         result.deletes = len(self._counted)
-        result.files = [*self._copied.values(), *rewritten, *self._versions(document)]
+        versions = self._all_put("metadata file", self._versions(document))
+        result.files = [*self._copied.values(), *rewritten, *versions]
         return result
 
     def _document(self, location: str) -> dict[str, Any]:
@@ -207,28 +144,32 @@ class Relocation:
         document: dict[str, Any] = json.loads(text)
         return document
 
-    def _versions(self, document: dict[str, Any]) -> Iterator[MovedFile]:
+    def _versions(self, document: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
         """Yield the rewritten metadata files, oldest first."""
         log = [entry["metadata-file"] for entry in document.get("metadata-log") or ()]
         if self._start in log:
             log = log[log.index(self._start) + 1 :]
-        for location in log:
-            try:
-                older = self._document(location)
-            except NoSuchFileError as error:
-                self._route.missing(location, "older metadata file", error)
-                continue
-            yield self._put_version(location, older)
-        yield self._put_version(self._end, document)
+        place = self._route.found(self._end)
+        for location, older in self._io.each(place, self._older, log, _AT_ONCE):
+            if isinstance(older, NoSuchFileError):
+                self._route.missing(location, "older metadata file", older)
+            else:
+                yield location, self._version(location, older)
+        yield self._end, self._version(self._end, document)
 
-    def _put_version(self, location: str, document: dict[str, Any]) -> MovedFile:
+    def _older(self, location: str) -> tuple[str, dict[str, Any] | NoSuchFileError]:
+        try:
+            return location, self._document(location)
+        except NoSuchFileError as error:
+            return location, error
+
+    def _version(self, location: str, document: dict[str, Any]) -> bytes:
         route = self._route
         chosen = with_files(document, lambda path: route.found(path) not in self._without)
         changed = changed_document(chosen, route.kept, route.rewritten)
         text = json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode()
         TableMetadata.from_json(text, location)
-        content = gzip.compress(text, mtime=0) if is_gzip(location) else text
-        return self._put(location, "metadata file", content)
+        return gzip.compress(text, mtime=0) if is_gzip(location) else text
 
     def _manifests(self, snapshots: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
         """Return the manifests of snapshots by location: what each holds, and who added it."""
@@ -236,16 +177,27 @@ class Relocation:
         for snapshot in snapshots:
             for location in snapshot.get("manifests") or ():
                 # of format version 1, which has data files only
-                added = {"content": 0, "added_snapshot_id": snapshot["snapshot-id"]}
+                added = {"content": 0, "added_snapshot_id": snapshot["snapshot-id"], "live": 0}
                 manifests.setdefault(location, added)
         for _, file in self._lists(snapshots):
             for record in file.records:
                 held = {
                     "content": record.get("content") or 0,
                     "added_snapshot_id": record.get("added_snapshot_id"),
+                    "live": sum(record.get(name) or 0 for name in _LIVE),
                 }
                 manifests.setdefault(record["manifest_path"], held)
         return manifests
+
+    def _changed_lists(
+        self, snapshots: Iterable[Mapping[str, Any]], lengths: Mapping[str, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        for path, file in self._lists(snapshots):
+            for record in file.records:
+                location = record["manifest_path"]
+                record["manifest_path"] = self._route.rewritten(location, "manifest file")
+                record["manifest_length"] = lengths.get(location, record["manifest_length"])
+            yield path, file.to_bytes()
 
     def _lists(self, snapshots: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, AvroRecords]]:
         """Yield the manifest lists of snapshots: one by one, as a long history has many entries."""
@@ -258,6 +210,12 @@ class Relocation:
     def _read_list(self, location: str) -> tuple[str, bytes | None]:
         return location, self._read(location, "manifest list")
 
+    def _read_manifests(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        place = self._route.found(self._end)
+        for path, data in self._io.each(place, self._read_manifest, paths, _AT_ONCE):
+            if data is not None:
+                yield path, data
+
     def _read_manifest(self, location: str) -> tuple[str, bytes | None]:
         return location, self._read(location, "manifest file")
 
@@ -268,46 +226,99 @@ class Relocation:
             self._route.missing(location, what, error)
             return None
 
-    def _changed_manifest(
-        self, location: str, data: bytes, manifest: Mapping[str, Any], *, is_old: bool
-    ) -> bytes:
-        """Return a manifest with other locations.
+    def _changed(
+        self,
+        manifests: Mapping[str, Mapping[str, Any]],
+        old: Container[str],
+        lengths: dict[str, int],
+    ) -> _Changed:
+        """Yield manifests with other locations.
 
         Args:
-            location: The manifest.
-            data: Its bytes.
-            manifest: Its record in a manifest list.
-            is_old: Whether it was brought to the target before, and only its length is asked for.
+            manifests: Their records in manifest lists.
+            old: Those that were brought to the target before: only their length is asked for.
+            lengths: The new length of each, to be filled.
         """
-        found = self._route.found(location)
-        if manifest["content"] == ManifestContent.DATA.value:
-            paths = FilePaths(data, found, ENTRY_NAMES, _MEMBERS)
-            return paths.to_bytes(
-                [
-                    self._moved_file(
-                        entry["data_file"], is_new=self._is_new(entry, manifest, is_old=is_old)
-                    )
-                    for entry in paths.entries
-                ]
-            )
-        file = AvroRecords(data, found, ENTRY_NAMES)
-        for entry in file.records:
-            record = entry["data_file"]
-            is_new = self._is_new(entry, manifest, is_old=is_old)
-            if record.get("content") == DataFileContent.POSITION_DELETES.value:
-                live = entry["status"] != ManifestEntryStatus.DELETED.value
-                if live and not is_old:
-                    self._counted.add(_identity(record))
-                self._change_deletes(record, live=live, is_new=is_new)
-            else:
-                record["file_path"] = self._moved_file(record, is_new=is_new)
-        return file.to_bytes()
+        by_content: dict[bool, list[str]] = {True: [], False: []}
+        for path, manifest in manifests.items():
+            by_content[manifest["content"] == ManifestContent.DATA.value].append(path)
+        files = len(manifests) + sum(manifests[path]["live"] for path in by_content[False])
+        with self._begin(files) as advance:
+            # data files first: position deletes are compared with them
+            for one in (
+                self._changed_data(by_content[True], manifests, old),
+                self._changed_deletes(by_content[False], manifests, old, advance),
+            ):
+                with closing(one) as changed:
+                    for path, content in changed:
+                        lengths[path] = len(content)
+                        if path not in old:
+                            yield path, content
+                        advance(1)
+
+    def _changed_data(
+        self,
+        paths: Iterable[str],
+        manifests: Mapping[str, Mapping[str, Any]],
+        old: Container[str],
+    ) -> _Changed:
+        for path, data in self._read_manifests(paths):
+            file = FilePaths(data, self._route.found(path), ENTRY_NAMES, _MEMBERS)
+            moved = [
+                self._moved_file(
+                    entry["data_file"],
+                    is_new=self._is_new(entry, manifests[path], is_old=path in old),
+                )
+                for entry in file.entries
+            ]
+            yield path, file.to_bytes(moved)
+
+    def _changed_deletes(
+        self,
+        paths: Iterable[str],
+        manifests: Mapping[str, Mapping[str, Any]],
+        old: Container[str],
+        advance: Callable[[int], None],
+    ) -> _Changed:
+        """Yield manifests of delete files, which are rewritten ahead: each once, and put if new."""
+
+        def works() -> Iterator[DeleteFile | _DeleteManifest]:
+            for path, data in self._read_manifests(paths):
+                file = AvroRecords(data, self._route.found(path), ENTRY_NAMES)
+                manifest = _DeleteManifest(path, file, left=manifests[path]["live"])
+                for entry in file.records:
+                    if not (_is_live(entry) and _is_position_delete(entry["data_file"])):
+                        continue
+                    is_new = self._is_new(entry, manifests[path], is_old=path in old)
+                    work = self._deletes.request(entry["data_file"], is_new=is_new)
+                    if work is not None:
+                        manifest.left -= 1
+                        yield work
+                yield manifest
+
+        def begun(work: DeleteFile | _DeleteManifest) -> tuple[Any, Any]:
+            if isinstance(work, DeleteFile) and not work.is_large:
+                return work, self._deletes.rewrite(work)
+            return work, None
+
+        with closing(_ahead(begun, works(), _DELETES_AT_ONCE)) as results:
+            for work, result in results:
+                if isinstance(work, DeleteFile):
+                    self._deletes.note(work, result or self._deletes.rewrite(work))
+                    advance(1)
+                    continue
+                is_old = work.location in old
+                for entry in work.file.records:
+                    is_new = self._is_new(entry, manifests[work.location], is_old=is_old)
+                    self._change_deletes(entry, is_new=is_new, is_old=is_old)
+                yield work.location, work.file.to_bytes()
+                advance(max(work.left, 0))
 
     def _is_new(
         self, entry: Mapping[str, Any], manifest: Mapping[str, Any], *, is_old: bool
     ) -> bool:
         """Return whether a file is live, and was not brought to the target before."""
-        if is_old or entry["status"] == ManifestEntryStatus.DELETED.value:
+        if is_old or not _is_live(entry):
             return False
         added_by = entry.get("snapshot_id") or manifest["added_snapshot_id"]
         return added_by not in self._known_snapshots
@@ -321,38 +332,21 @@ class Relocation:
             self._copy(what, record["file_path"], record["file_size_in_bytes"])
         return target
 
-    def _change_deletes(self, record: dict[str, Any], *, live: bool, is_new: bool) -> None:
+    def _change_deletes(self, entry: Mapping[str, Any], *, is_new: bool, is_old: bool) -> None:
+        """Change the entry of a delete file in place, and note its file if that is new."""
+        record = entry["data_file"]
         location = record["file_path"]
-        target = self._route.rewritten(location, "delete file")
-        if live:
-            self._rewrite_deletes(record, target, is_new=is_new)
-        change_record(record, self._deletes.get(location) if live else None, self._moved_reference)
-        record["file_path"] = target
-
-    def _rewrite_deletes(self, record: Mapping[str, Any], target: str, *, is_new: bool) -> None:
-        """Rewrite a delete file once, and put it if it is new; there may be many large ones."""
-        location = record["file_path"]
-        wanted = is_new and target not in self._copied
-        if location in self._deletes and (self._deletes[location] is None or not wanted):
+        if not _is_position_delete(record):
+            record["file_path"] = self._moved_file(record, is_new=is_new)
             return
-        found = self._route.found(location)
-        try:
-            content, changed = changed_deletes(
-                self._io,
-                described(record, found, self._io.size(found)),
-                lambda path: self._moved_target(path, location),
-                self._properties,
-            )
-        except NoSuchFileError as error:
-            self._route.missing(location, "position delete file", error)
-            self._deletes[location] = None
-            return
-        self._deletes[location] = changed
-        if wanted:
-            source = self._route.put(location, content)
-            self._copied[target] = MovedFile(
-                "position delete file", source, target, len(content), is_rewritten=True
-            )
+        live = _is_live(entry)
+        if live and not is_old:
+            self._counted.add(_identity(record))
+        changed, moved = self._deletes.result(location) if live else (None, None)
+        if is_new and moved is not None:
+            self._copied.setdefault(moved.target, moved)
+        change_record(record, changed, self._moved_reference)
+        record["file_path"] = self._route.rewritten(location, "delete file")
 
     def _moved_data(self, location: str, what: str) -> str:
         target = self._route.kept(location, what)
@@ -360,7 +354,7 @@ class Relocation:
             raise _became_one(self._data[target], location, target)
         return target
 
-    def _moved_target(self, location: str, delete_file: str) -> str:
+    def _moved_target(self, delete_file: str, location: str) -> str:
         """Return the new location of a data file that a delete file names."""
         target = self._route.kept(location, f"data file (in delete file {delete_file})")
         if self._data.get(target, location) != location:
@@ -376,10 +370,40 @@ class Relocation:
         if target not in self._copied:
             self._copied[target] = MovedFile(what, self._route.found(location), target, size)
 
+    def _all_put(self, what: str, contents: Iterable[tuple[str, bytes]]) -> Iterator[MovedFile]:
+        """Yield files as they are created."""
+        return _ahead(lambda one: self._put(one[0], what, one[1]), contents, _AT_ONCE)
+
     def _put(self, location: str, what: str, content: bytes) -> MovedFile:
         target = self._route.rewritten(location, what)
         source = self._route.put(location, content)
         return MovedFile(what, source, target, len(content), is_rewritten=True)
+
+
+@dataclass(slots=True)
+class _DeleteManifest:
+    """A manifest whose delete files are under way, but for some that need no rewriting."""
+
+    location: str
+    file: AvroRecords
+    left: int
+
+
+def _ahead(work: Callable[[S], T], items: Iterable[S], at_once: int) -> Generator[T, None, None]:
+    """Yield results in order, of threads that have all ended when there are no more, or an error.
+
+    Unlike `FileIO.each`, also on a local disk: it is waited for until what is new is durable.
+    """
+    producers = (lambda item=item: (work(item),) for item in items)
+    yield from stream(producers, at_once)
+
+
+def _is_live(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["status"] != ManifestEntryStatus.DELETED.value)
+
+
+def _is_position_delete(record: Mapping[str, Any]) -> bool:
+    return bool(record.get("content") == DataFileContent.POSITION_DELETES.value)
 
 
 def _identity(record: Mapping[str, Any]) -> FileIdentity:

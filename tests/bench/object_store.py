@@ -48,7 +48,7 @@ _PURGED, _ONE_BY_ONE = 10_000, 300
 _CASES = "plan,append,read,commit,purge,upload"
 
 
-class _Gateway(VersityGateway):
+class Gateway(VersityGateway):
     """As S3 does, it keeps connections open."""
 
     def command(self) -> list[str]:
@@ -56,7 +56,8 @@ class _Gateway(VersityGateway):
         return [program, "--keep-alive", *others]
 
 
-def _settings(endpoint: str) -> dict[str, str]:
+def settings(endpoint: str) -> dict[str, str]:
+    """The properties of a client of this S3."""
     return {
         "s3.endpoint": endpoint,
         "s3.access-key-id": KEY,
@@ -77,14 +78,14 @@ def _rows(partitions: int, each: int) -> Any:
 
 def _catalog(peer: str, given: argparse.Namespace) -> Any:
     warehouse = f"{given.place}/{uuid.uuid4().hex}"
-    settings = _settings(given.endpoint)
+    found = settings(given.endpoint)
     if peer == "pyiceberg":
         from pyiceberg.catalog.sql import SqlCatalog
 
-        return SqlCatalog("bench", uri="sqlite://", warehouse=warehouse, **settings)
+        return SqlCatalog("bench", uri="sqlite://", warehouse=warehouse, **found)
     from icecomb.catalog import load_catalog
 
-    return load_catalog("bench", type="hadoop", warehouse=warehouse, **settings)
+    return load_catalog("bench", type="hadoop", warehouse=warehouse, **found)
 
 
 def _new_table(peer: str, catalog: Any, schema: Any) -> Any:
@@ -96,10 +97,10 @@ def _opened(peer: str, metadata: str, given: argparse.Namespace) -> Any:
     if peer == "pyiceberg":
         from pyiceberg.table import StaticTable
 
-        return StaticTable.from_metadata(metadata, _settings(given.endpoint))
+        return StaticTable.from_metadata(metadata, settings(given.endpoint))
     from icecomb.catalog import open_table
 
-    return open_table(metadata, **_settings(given.endpoint))
+    return open_table(metadata, **settings(given.endpoint))
 
 
 def _plan(peer: str, given: argparse.Namespace) -> None:
@@ -141,7 +142,7 @@ def _commit(given: argparse.Namespace) -> None:
 def _purge(peer: str, given: argparse.Namespace) -> None:
     from icecomb.format.storage.file_io import FileIO
 
-    io = FileIO(_settings(given.endpoint))
+    io = FileIO(settings(given.endpoint))
     names = [f"{given.place}/gone/{number}" for number in range(_PURGED)]
     io.exists(names[0])
     if peer == "one_by_one":
@@ -155,7 +156,7 @@ def _purge(peer: str, given: argparse.Namespace) -> None:
 def _upload(given: argparse.Namespace) -> None:
     from icecomb.format.storage.file_io import FileIO
 
-    io = FileIO(_settings(given.endpoint))
+    io = FileIO(settings(given.endpoint))
     small, large = (f"{given.place}/{uuid.uuid4().hex}" for _ in range(2))
     io.create(small, b"")
     piece, before = bytes(range(256)) * 4096, memory_mb("VmRSS")
@@ -222,7 +223,7 @@ def _read_table(server: Any, place: str) -> str:
 
 
 @contextmanager
-def _line(server: Any, latency: int) -> Iterator[str]:
+def line(server: Any, latency: int) -> Iterator[str]:
     """A slow line in a process of its own: it must not take the clients' time."""
     (port,) = free_ports(1)
     target = server.endpoint.rpartition(":")[2]
@@ -251,14 +252,14 @@ def main() -> None:
         _child(peer, case, given)
         return
     cases = given.cases.split(",")
-    server: Any = S3().start() if given.server == "moto" else _Gateway().start()
+    server: Any = S3().start() if given.server == "moto" else Gateway().start()
     try:
         place = f"s3://{server.bucket()}" if given.server == "moto" else server.place()
         bucket = place.removeprefix("s3://")
         if "plan" in cases:
             _upload_planned(server, bucket, given.manifests)
         read = _read_table(server, place) if "read" in cases else ""
-        with _line(server, given.latency) as endpoint:
+        with line(server, given.latency) as endpoint:
             sys.argv += ["--endpoint", endpoint, "--direct", server.endpoint]
             sys.argv += ["--place", place, "--read", read]
             for case in cases:

@@ -978,7 +978,7 @@ MUTATIONS = [
     Mutation(
         "a file that is gone is to be copied",
         "format/relocation/relocation.py",
-        'if is_old or entry["status"] == ManifestEntryStatus.DELETED.value:',
+        "if is_old or not _is_live(entry):",
         "if is_old:",
         (
             "tests/catalog/maintenance/test_table_path.py",

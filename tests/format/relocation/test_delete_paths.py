@@ -30,7 +30,9 @@ def moved(path):
 def changed(path, rows=0, kind="PARQUET", **properties):
     size = path.stat().st_size if path.exists() else 1
     record = {"file_format": kind, "record_count": rows}
-    return changed_deletes(IO, described(record, str(path), size), moved, properties)
+    return changed_deletes(
+        IO, described({**record, "file_size_in_bytes": size}, str(path)), moved, properties
+    )
 
 
 def test_a_delete_file_of_many_data_files_is_sorted_and_has_one_row_group(tmp_path):
