@@ -239,6 +239,32 @@ def test_changes_are_told_by_the_ids_of_rows(spark, catalog, fresh):
     assert changed_by_row_id(spark, name) == changes_of_python(table.refresh())
 
 
+@pytest.mark.parametrize(
+    "mode",
+    ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.full("one is in the gate"))],
+)
+def test_rows_of_a_file_that_is_there_twice_are_told_by_entry(spark, catalog, name, mode):
+    table = catalog.load_table(name)
+    with table.update_properties() as update:
+        update.set("write.delete.mode", mode)
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "k": ["a", "a"]}))
+    (path,) = (task.file_path for task in table.scan().plan_files())
+    table.add_files([path], check_duplicate_files=False)
+    table.delete("id = 2")
+    call = f"CALL lake.system.create_changelog_view(table => '{name}', changelog_view => 'twice'"
+    for given in ("", ", net_changes => true"):
+        spark.sql(call + given + ")").collect()
+        rows = spark.sql(
+            "SELECT _change_ordinal, id, _change_type FROM twice ORDER BY ALL"
+        ).collect()
+        found = [list(row) for row in rows]
+        if given:
+            assert [row[1:] for row in found] == [[1, "INSERT"]] * 2
+        else:
+            both = [[0, 1, "INSERT"], [0, 2, "INSERT"], [1, 1, "INSERT"], [1, 2, "INSERT"]]
+            assert found == [*both, [2, 2, "DELETE"], [2, 2, "DELETE"]]
+
+
 @pytest.mark.full("what an upgrade leaves; the way there is tested before this one")
 def test_changes_are_told_by_the_ids_of_rows_that_all_have_one(spark, catalog, fresh):
     name = fresh()

@@ -7,10 +7,10 @@ stays, the rows that became deleted between the two snapshots were deleted.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.operation.conflict import index_key
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from icecomb.spark.planner.table.states import TableState
 
 _OF_UPDATES: Final = {"DELETE": "UPDATE_PREIMAGE", "INSERT": "UPDATE_POSTIMAGE"}
+_Entry: TypeAlias = tuple[str, int | None, tuple[Any, ...]]
+"""What tells apart the entries of a data file that a table has more than once: its path, the number
+of the commit and the partition. Entries that are alike in these have the same deletes."""
 _OF_ONE_STATE: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 
 
@@ -124,9 +128,9 @@ class Changelog:
         data = [m for m in own if m.content is ManifestContent.DATA]
         added = self._planner(added_by=[snapshot.snapshot_id])
         _, deletes = added.live(snapshot)
-        new: set[str] = set()
+        new: set[_Entry] = set()
         for task in added.plan_manifests(data, deletes):
-            new.add(task.file.file_path)
+            new.add(_entry(task))
             self._keep(task, "INSERT", ordinal, snapshot)
         removed = self._planner(removed_by=[snapshot.snapshot_id])
         if any(chosen.count for chosen in removed.selected(data, DeleteFileIndex())):
@@ -138,18 +142,19 @@ class Changelog:
             self._add_partly(ordinal, snapshot, changed, new)
 
     def _add_partly(
-        self, ordinal: int, snapshot: Snapshot, changed: set[FileIdentity], new: set[str]
+        self, ordinal: int, snapshot: Snapshot, changed: set[FileIdentity], new: set[_Entry]
     ) -> None:
         """Add the changed rows of files that stay."""
         parent = self._parent(snapshot)
         now = self._reached(snapshot, changed)
         before = self._reached(parent, changed) if parent else {}
-        paths = (now.keys() | before.keys()) - new
-        now.update(self._live(snapshot, paths - now.keys()))
+        entries = (now.keys() | before.keys()) - new
+        now.update(self._live(snapshot, entries - now.keys()))
         if parent:
-            before.update(self._live(parent, paths - before.keys()))
-        for path in sorted(paths & now.keys() & before.keys()):
-            one, other = before[path], now[path]
+            before.update(self._live(parent, entries - before.keys()))
+        stay = entries & now.keys() & before.keys()
+        pairs = (pair for entry in stay for pair in zip(before[entry], now[entry], strict=True))
+        for one, other in sorted(pairs, key=lambda pair: pair[0].file_path):
             was, is_now = self._deleted_rows.of(one), self._deleted_rows.of(other)
             for task, kind, rows in (
                 (one, "DELETE", np.setdiff1d(is_now, was, assume_unique=True)),
@@ -235,19 +240,19 @@ class Changelog:
             )
         return parent
 
-    def _live(self, snapshot: Snapshot, paths: Collection[str]) -> dict[str, FileScanTask]:
-        """Return files of a snapshot by path, with the deletes that apply."""
-        if not paths:
+    def _live(self, snapshot: Snapshot, entries: set[_Entry]) -> dict[_Entry, list[FileScanTask]]:
+        """Return files of a snapshot by entry, with the deletes that apply."""
+        if not entries:
             return {}
-        tasks = self._planner().plan(snapshot)
-        return {task.file.file_path: task for task in tasks if task.file.file_path in paths}
+        found = _by_entry(self._planner().plan(snapshot))
+        return {entry: found[entry] for entry in entries & found.keys()}
 
     def _reached(
         self, snapshot: Snapshot, changed: Collection[FileIdentity]
-    ) -> dict[str, FileScanTask]:
-        """Return files of a snapshot, by path, that some of the delete files may apply to."""
-        found = reached_files(self._state.io, self._state.metadata, snapshot, changed)
-        return {task.file.file_path: task for task in found}
+    ) -> dict[_Entry, list[FileScanTask]]:
+        """Return files of a snapshot, by entry, that some of the delete files may apply to."""
+        state = self._state
+        return _by_entry(reached_files(state.io, state.metadata, snapshot, changed))
 
     def _changed_deletes(self, own: list[ManifestFile], snapshot: Snapshot) -> set[FileIdentity]:
         """Return the delete files that a commit added or removed."""
@@ -264,6 +269,17 @@ class Changelog:
         own = pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)
         stays = pc.equal(columns.column("status"), ManifestEntryStatus.EXISTING.value)
         return columns.identities(pc.and_not(own, stays))
+
+
+def _entry(task: FileScanTask) -> _Entry:
+    return (task.file_path, task.file.sequence_number, index_key(task.file))
+
+
+def _by_entry(tasks: Iterable[FileScanTask]) -> dict[_Entry, list[FileScanTask]]:
+    found: dict[_Entry, list[FileScanTask]] = {}
+    for task in tasks:
+        found.setdefault(_entry(task), []).append(task)
+    return found
 
 
 def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:

@@ -12,7 +12,7 @@ if the ids of rows identify them, those of one id and one last update (spec: Row
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,8 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.position_rule import shared_files
 from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_ID, metadata_column
 from icecomb.format.scan.snapshot_changes import (
     SnapshotChanges,
@@ -216,24 +218,44 @@ class _Changelog:
         self, changes: SnapshotChanges, snapshot: Snapshot, parent: Snapshot | None
     ) -> tuple[str, str]:
         """Return the queries for the rows that a commit added and removed; empty if none."""
+        io, metadata = self._table.io, self._table.metadata
+        versions = (snapshot,) if parent is None else (snapshot, parent)
+        files, reached = {*changes.added, *changes.removed}, set[str]()
+        if changes.deletes and parent is not None:
+            for version in versions:
+                tasks = reached_files(io, metadata, version, frozenset(changes.deletes))
+                reached.update(task.file_path for task in tasks)
+        # rows of several entries of one file are not told apart by file and position: all rows of
+        # both versions are compared
+        repeated = {
+            path
+            for version in versions
+            for path in shared_files(
+                io, metadata, read_manifests(io, version), files | reached, by_lineage=True
+            )
+        }
+        inserted, deleted = {*changes.added, *repeated}, {*changes.removed, *repeated}
         if not changes.deletes or parent is None:
             return (
-                self._select(snapshot, self._in_files(changes.added)) if changes.added else "",
-                self._select(parent, self._in_files(changes.removed))
-                if changes.removed and parent
-                else "",
+                self._select(snapshot, self._in_files(inserted)) if inserted else "",
+                self._select(parent, self._in_files(deleted)) if deleted and parent else "",
             )
-        files = {*changes.added, *changes.removed}
-        for version in (snapshot, parent):
-            reached = reached_files(
-                self._table.io, self._table.metadata, version, frozenset(changes.deletes)
+        parts: list[tuple[str, str]] = []
+        if once := (files | reached) - repeated:
+            where = self._in_files(once)
+            parts.append(
+                (
+                    f"{self._not_in(parent, where)} {where}",
+                    f"{self._not_in(snapshot, where)} {where}",
+                )
             )
-            files.update(task.file_path for task in reached)
-        if not files:
-            return "", ""  # its delete files applied to nothing
-        where = self._in_files(sorted(files))
-        inserted = self._select(snapshot, f"{self._not_in(parent, where)} {where}")
-        return inserted, self._select(parent, f"{self._not_in(snapshot, where)} {where}")
+        if repeated:
+            parts.append((self._in_files(repeated),) * 2)
+        # its delete files may have applied to nothing
+        return (
+            _joined(self._select(snapshot, part) for part, _ in parts),
+            _joined(self._select(parent, part) for _, part in parts),
+        )
 
     def _select(self, snapshot: Snapshot, where: str) -> str:
         """Return the query for rows of a version, with the table's current columns."""
@@ -246,9 +268,9 @@ class _Changelog:
             shown += "".join(f", {_ROW}.{quoted(name)}" for name in _LINEAGE)
         return f"(SELECT {shown} FROM {self._version(snapshot)} AS {_ROW} {where})"
 
-    def _in_files(self, paths: Sequence[str]) -> str:
+    def _in_files(self, paths: Collection[str]) -> str:
         # `_file` has the locations given to Spark
-        told = map(self._locations.of, paths)
+        told = map(self._locations.of, sorted(paths))
         return f"WHERE {_ROW}._file IN ({', '.join(map(_literal, told))})"
 
     def _not_in(self, other: Snapshot, where: str) -> str:
@@ -284,6 +306,12 @@ class _Changelog:
                     f"Rows with a map cannot be compared by Spark: column {name}, {kind}",
                     hint="choose snapshots that only append, or compare versions of the table",
                 )
+
+
+def _joined(queries: Iterable[str]) -> str:
+    """Return the query for the rows of all these queries; empty if there are none."""
+    parts = list(queries)
+    return parts[0] if len(parts) == 1 else f"({' UNION ALL '.join(parts)})" if parts else ""
 
 
 def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:

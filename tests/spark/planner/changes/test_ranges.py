@@ -108,3 +108,20 @@ def test_a_vector_deletes_the_rows_that_the_one_before_did_not(table):
         (1, "DELETE", [1]),
         (2, "DELETE", [3]),
     ]
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_rows_deleted_from_a_file_that_is_there_twice_are_deleted_twice(table, version):
+    with table.update_properties() as update:
+        update.set("format-version", version)
+    (path,) = (task.file_path for task in table.scan("id = 0").plan_files())
+    table.add_files([path], check_duplicate_files=False)
+    table.append(pa.table({"id": [50]}))  # after an upgrade, entries have ids from here on
+    before = len(table.snapshots())
+    table.delete("id = 0")
+    log = Changelog(state(table), {})
+    changes = [log.changes[id(task.file)] for task in log.tasks]
+    deleted = [c for c in changes if c.ordinal == before]
+    assert [(c.kind, c.rows.tolist()) for c in deleted] == [("DELETE", [0])] * 2
+    firsts = {c.file.first_row_id for c in deleted}
+    assert len(firsts) == 2 if version == "3" else firsts == {None}
