@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -14,9 +16,9 @@ from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.scan.scan_planner import ScanPlanner
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-    from icecomb.format.manifests.manifest import FileIdentity
+    from icecomb.format.manifests.manifest import FileIdentity, ManifestFile
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
@@ -82,3 +84,45 @@ def reached_files(
     for task in planner.plan(snapshot):
         if any(file.identity in deletes for file in task.delete_files):
             yield task
+
+
+def repeated_files(
+    io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot], paths: Iterable[str]
+) -> dict[int, set[str]]:
+    """Return those of some data files that snapshots have more than once, by snapshot id.
+
+    Manifests that several snapshots have are read once.
+
+    Args:
+        io: File system that holds the manifests.
+        metadata: Metadata of the table.
+        snapshots: The snapshots.
+        paths: Locations of the data files.
+    """
+    wanted = frozenset(paths)
+    known: dict[str, int] = {}
+    manifests: list[ManifestFile] = []
+    places: dict[int, list[int]] = {}
+    for snapshot in snapshots:
+        places[snapshot.snapshot_id] = own = []
+        for one in read_manifests(io, snapshot) if wanted else ():
+            if one.content is ManifestContent.DATA and one.has_live_files():
+                place = known.setdefault(one.manifest_path, len(manifests))
+                if place == len(manifests):
+                    manifests.append(one)
+                own.append(place)
+    named: list[list[str]] = []
+    for columns in read_each_columns(io, manifests, metadata.spec_by_id):
+        files = columns.column("file_path").filter(columns.live).to_pylist()
+        named.append([path for path in files if path in wanted])
+    # a file of several manifests may be in different snapshots, or be repeated in one
+    several = _repeated(chain.from_iterable(named))
+    named = [[path for path in each if path in several] for each in named]
+    return {
+        snapshot_id: _repeated(path for place in own for path in named[place])
+        for snapshot_id, own in places.items()
+    }
+
+
+def _repeated(paths: Iterable[str]) -> set[str]:
+    return {path for path, count in Counter(paths).items() if count > 1}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS
 from icecomb.catalog.table.table import Table
@@ -24,12 +24,11 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.position_rule import shared_files
 from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_ID, metadata_column
 from icecomb.format.scan.snapshot_changes import (
     SnapshotChanges,
     reached_files,
+    repeated_files,
     snapshot_changes,
 )
 from icecomb.format.spec.promotion import can_go_on
@@ -98,6 +97,20 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
     return [ChangelogView(name)]
 
 
+class _Commit(NamedTuple):
+    """A commit, and the data files of which it may have changed rows."""
+
+    snapshot: Snapshot
+    parent: Snapshot | None
+    changes: SnapshotChanges
+    files: set[str]
+
+    @property
+    def versions(self) -> tuple[Snapshot, ...]:
+        """The table after it and, if there was one, before."""
+        return (self.snapshot,) if self.parent is None else (self.snapshot, self.parent)
+
+
 class _Changelog:
     """The SQL query for the changes of a table between two snapshots."""
 
@@ -140,8 +153,10 @@ class _Changelog:
             empty += "".join(f", 0L AS {quoted(name)}" for name in _LINEAGE)
         none = "'' AS _change_type, 0 AS _change_ordinal, 0L AS _commit_snapshot_id"
         parts = [f"SELECT {empty}, {none} WHERE false"]
-        for ordinal, snapshot in enumerate(self._snapshots):
-            parts += self._of_commit(snapshot, ordinal, rewritten=rewritten)
+        commits = [self._commit(snapshot) for snapshot in self._snapshots]
+        repeated = self._repeated(commits)
+        for ordinal, commit in enumerate(commits):
+            parts += self._of_commit(commit, ordinal, repeated, rewritten=rewritten)
         return "\nUNION ALL ".join(parts)
 
     def net_changes(self) -> str:
@@ -184,17 +199,39 @@ class _Changelog:
             f"FROM ({self.changes()}))"
         )
 
-    def _of_commit(self, snapshot: Snapshot, ordinal: int, *, rewritten: bool) -> list[str]:
-        metadata = self._table.metadata
+    def _commit(self, snapshot: Snapshot) -> _Commit:
+        io, metadata = self._table.io, self._table.metadata
         parent = metadata.snapshot_by_id(snapshot.parent_snapshot_id or -1)
-        changes = snapshot_changes(self._table.io, metadata, snapshot)
+        changes = snapshot_changes(io, metadata, snapshot)
         if parent is None and (changes.removed or snapshot.parent_snapshot_id is not None):
             raise NoSuchSnapshotError(
                 f"What snapshot {snapshot.snapshot_id} changed is not known any more: the one "
                 "before it has expired",
                 hint=f"begin later: give {START}, or {START_TIME}",
             )
-        inserted, deleted = self._rows(changes, snapshot, parent)
+        files = {*changes.added, *changes.removed}
+        if changes.deletes and parent is not None:
+            for version in (snapshot, parent):
+                tasks = reached_files(io, metadata, version, frozenset(changes.deletes))
+                files.update(task.file_path for task in tasks)
+        return _Commit(snapshot, parent, changes, files)
+
+    def _repeated(self, commits: Sequence[_Commit]) -> dict[int, set[str]]:
+        """Return the changed files that versions of the table have more than once."""
+        versions = {v.snapshot_id: v for one in commits for v in one.versions}
+        files = {file for one in commits for file in one.files}
+        return repeated_files(self._table.io, self._table.metadata, versions.values(), files)
+
+    def _of_commit(
+        self,
+        commit: _Commit,
+        ordinal: int,
+        repeated: Mapping[int, set[str]],
+        *,
+        rewritten: bool,
+    ) -> list[str]:
+        snapshot = commit.snapshot
+        inserted, deleted = self._rows(commit, repeated)
         tail = f"{ordinal} AS _change_ordinal, {snapshot.snapshot_id}L AS _commit_snapshot_id"
         if inserted and deleted and self._by_row_id:
             inserted, deleted = (
@@ -214,34 +251,24 @@ class _Changelog:
             if rows
         ]
 
-    def _rows(
-        self, changes: SnapshotChanges, snapshot: Snapshot, parent: Snapshot | None
-    ) -> tuple[str, str]:
+    def _rows(self, commit: _Commit, repeated_in: Mapping[int, set[str]]) -> tuple[str, str]:
         """Return the queries for the rows that a commit added and removed; empty if none."""
-        io, metadata = self._table.io, self._table.metadata
-        versions = (snapshot,) if parent is None else (snapshot, parent)
-        files, reached = {*changes.added, *changes.removed}, set[str]()
-        if changes.deletes and parent is not None:
-            for version in versions:
-                tasks = reached_files(io, metadata, version, frozenset(changes.deletes))
-                reached.update(task.file_path for task in tasks)
+        snapshot, parent, changes = commit.snapshot, commit.parent, commit.changes
         # rows of several entries of one file are not told apart by file and position: all rows of
         # both versions are compared
         repeated = {
-            path
-            for version in versions
-            for path in shared_files(
-                io, metadata, read_manifests(io, version), files | reached, by_lineage=True
-            )
+            file
+            for version in commit.versions
+            for file in repeated_in[version.snapshot_id] & commit.files
         }
-        inserted, deleted = {*changes.added, *repeated}, {*changes.removed, *repeated}
         if not changes.deletes or parent is None:
+            inserted, deleted = {*changes.added, *repeated}, {*changes.removed, *repeated}
             return (
                 self._select(snapshot, self._in_files(inserted)) if inserted else "",
                 self._select(parent, self._in_files(deleted)) if deleted and parent else "",
             )
         parts: list[tuple[str, str]] = []
-        if once := (files | reached) - repeated:
+        if once := commit.files - repeated:
             where = self._in_files(once)
             parts.append(
                 (
