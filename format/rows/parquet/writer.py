@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from icecomb.format.rows.parquet.options import ParquetOptions
 
 
+class _Writer(pq.ParquetWriter):  # type: ignore[misc] # pyarrow has no types
+    """A writer that is closed only by `close`: a file that is given up gets no footer."""
+
+    def __del__(self) -> None:
+        """Write nothing: the stream is closed."""
+
+
 class ParquetFileWriter:
     """A writer of one Parquet file; every `write` makes one row group.
 
@@ -110,7 +117,7 @@ class ParquetFileWriter:
         if self._annotated is not None and options.shredded_by and first is not None:
             self._shredded = ShreddedColumns(first, schema, options.shredded_by)
             arrow, typed = self._shredded.schema(arrow), self._shredded.paths
-        writer = pq.ParquetWriter(
+        writer = _Writer(
             self._stream,
             arrow,
             version="2.6",

@@ -547,6 +547,25 @@ def test_files_of_a_failed_attempt_are_removed(tmp_path):
     assert files_below(tmp_path) == []
 
 
+def test_a_file_that_is_given_up_says_nothing_more(tmp_path, monkeypatch):
+    """Its writer is collected when its stream is closed; pyarrow's would write a footer then."""
+    metadata = table(tmp_path, NestedField(1, "l", LongType()), write_parquet_row__group__limit=10)
+    schema, told = pa.schema([("l", pa.int64())]), []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+
+    def batches():
+        for _ in range(3):
+            yield pa.record_batch([range(10)], schema=schema)
+        raise RuntimeError("the source broke")
+
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 10)
+    with pytest.raises(RuntimeError, match="the source broke"):
+        write_data(IO, metadata, pa.RecordBatchReader.from_batches(schema, batches()))
+    gc.collect()
+    assert told == []
+    assert files_below(tmp_path) == []
+
+
 def test_a_full_disk_is_an_error_naming_the_file_and_nothing_stays(tmp_path):
     """The system refuses to let a file grow, in the middle of a row group."""
     metadata = table(tmp_path, NestedField(1, "s", StringType()))
