@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.batch_filter import filtered
-from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.arrow.batch_stream import in_order, stream
 from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.bound import bound_references
@@ -57,6 +57,10 @@ BATCH_ROWS = 1 << 17
 _TABLE_BATCH_ROWS = 1 << 20
 """Tables, which are held in memory whole, are read in fewer, larger batches."""
 _MOST_BYTES = 1 << 62
+_CHOOSERS = 2
+"""Threads that choose the rows of a batch while the next one is decoded."""
+_LARGE_BATCH = 1 << 14
+"""The number of rows that are worth handing over to another thread."""
 _WORKERS = 8
 """The default number of tasks read in parallel; of local files at most one per processor."""
 _NOT_ASCII = 0x80
@@ -191,10 +195,11 @@ class ArrowScan:
             nanoseconds=self._nanoseconds,
         )
         try:
-            parts = partial(
-                reader.batches, batch_size=batch_size or self._batch_size, use_threads=use_threads
-            )
-            yield from self._rows(task, reader, deleted, keys, parts=parts)
+            rows = batch_size or self._batch_size
+            parts = partial(reader.batches, batch_size=rows, use_threads=use_threads)
+            # a decoding error comes before rows that would have been enough for a limit
+            ahead = use_threads and self._limit is None and _is_long(task, rows)
+            yield from self._rows(task, reader, deleted, keys, parts=parts, ahead=ahead)
         finally:
             reader.close()
 
@@ -206,6 +211,7 @@ class ArrowScan:
         keys: Sequence[Keys],
         *,
         parts: Callable[..., Iterator[tuple[int, pa.RecordBatch]]],
+        ahead: bool,
     ) -> Iterator[pa.RecordBatch]:
         residual, constants = task.residual, file_constants(task.file, task.spec)
         if self._flag is not None:
@@ -226,7 +232,9 @@ class ArrowScan:
         if selective:
             row_groups = _matching(row_groups, residual, reader, constants, task.file)
         width = len(self._projected.fields)
-        for position, raw in parts(projection.leaves, row_groups):
+
+        def chosen(part: tuple[int, pa.RecordBatch]) -> pa.RecordBatch:
+            position, raw = part
             rows = raw.num_rows
             check_text(raw, reader.location)
             batch = projection.apply(raw, position)
@@ -242,8 +250,11 @@ class ArrowScan:
                 keep = live if keep is None else pc.and_(keep, live)
             if asked.extra:
                 batch = batch.select(range(width))
-            if keep is not None:
-                batch = filtered(batch, keep)
+            return batch if keep is None else filtered(batch, keep)
+
+        found = parts(projection.leaves, row_groups)
+        chooses = selective or bool(keys) or deleted is not None
+        for batch in in_order(chosen, found, _CHOOSERS if ahead and chooses else 1):
             if batch.num_rows:
                 yield batch
 
@@ -379,6 +390,10 @@ def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFil
     for file in files:
         (equal if file.content is DataFileContent.EQUALITY_DELETES else positional).append(file)
     return positional, equal
+
+
+def _is_long(task: FileScanTask, batch_rows: int) -> bool:
+    return batch_rows >= _LARGE_BATCH and task.file.record_count > 2 * batch_rows
 
 
 def _live(
