@@ -411,6 +411,13 @@ MUTATIONS = [
     ),
     # format/rows
     Mutation(
+        "a limit meets the damage behind the rows that it needs",
+        "format/rows/read/arrow_scan.py",
+        "ahead = use_threads and self._limit is None and _is_long(task, rows)",
+        "ahead = use_threads and _is_long(task, rows)",
+        ("tests/format/rows/read/test_long_files.py",),
+    ),
+    Mutation(
         "rows that a manifest does not state are passed over",
         "format/rows/read/data_file_reader.py",
         "if self._stated not in {None, found}:",
