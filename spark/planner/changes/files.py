@@ -152,7 +152,7 @@ class Changelog:
         now.update(self._live(snapshot, entries - now.keys()))
         if parent:
             before.update(self._live(parent, entries - before.keys()))
-        stay = entries & now.keys() & before.keys()
+        stay = [entry for entry in now if entry in before and entry in entries]
         pairs = (pair for entry in stay for pair in zip(before[entry], now[entry], strict=True))
         for one, other in sorted(pairs, key=lambda pair: pair[0].file_path):
             was, is_now = self._deleted_rows.of(one), self._deleted_rows.of(other)
@@ -244,7 +244,9 @@ class Changelog:
         """Return files of a snapshot by entry, with the deletes that apply."""
         if not entries:
             return {}
-        found = _by_entry(self._planner().plan(snapshot))
+        paths = {path for path, *_ in entries}
+        tasks = self._planner().plan(snapshot)
+        found = _by_entry(task for task in tasks if task.file_path in paths)
         return {entry: found[entry] for entry in entries & found.keys()}
 
     def _reached(

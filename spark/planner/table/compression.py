@@ -59,8 +59,10 @@ def write_properties(metadata: TableMetadata, options: Options) -> dict[str, str
         formats.add(known.DELETE_FORMAT.of(metadata.properties, default=data_format))
     found: dict[str, str] = {}
     for name, by_format in _COMPRESSION.items():
-        said = options.text(name, name)
-        for one in (by_format[each] for each in formats & by_format.keys() if said is not None):
+        if options.text(name, name) is None:
+            continue
+        for each in formats & by_format.keys():
+            one = by_format[each]
             text = str(options.of(one, {}, name, name))
             found |= {one.key: text, one.key.replace("write.", "write.delete.", 1): text}
     return found
