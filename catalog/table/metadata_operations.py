@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from icecomb.format.argument import check_flags
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
@@ -64,6 +66,9 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.evolution.schema_update import UpdateSchema
 
+        check_flags(
+            allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive
+        )
         return UpdateSchema(
             self.metadata,
             self.commit,
@@ -79,6 +84,7 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.evolution.spec_update import UpdateSpec
 
+        check_flags(case_sensitive=case_sensitive)
         return UpdateSpec(self.metadata, self.commit, case_sensitive=case_sensitive)
 
     def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:  # noqa: FBT001, FBT002 - PyIceberg's signature
@@ -89,6 +95,7 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.evolution.sort_update import UpdateSortOrder
 
+        check_flags(case_sensitive=case_sensitive)
         return UpdateSortOrder(self.metadata, self.commit, case_sensitive=case_sensitive)
 
     def update_properties(self) -> UpdateProperties:
@@ -135,6 +142,7 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.operation.expiry.expire import ExpireSnapshots
 
+        check_flags(dry_run=dry_run)
         return ExpireSnapshots(
             self.metadata,
             self.io,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from icecomb.format.argument import check_flags
 from icecomb.format.errors import CommitFailedError, NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
@@ -90,6 +91,7 @@ class RowOperations(ABC):
         from icecomb.catalog.table.arrow_input import arrow_data
         from icecomb.format.row_changes.table_append import append_rows
 
+        check_flags(merge_schema=merge_schema)
         data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
         wanted = data.schema if merge_schema else None
         with self._writing(snapshot_properties, branch, wanted) as (target, commit):
@@ -122,6 +124,7 @@ class RowOperations(ABC):
         """
         from icecomb.format.row_changes.table_delete import delete_rows
 
+        check_flags(case_sensitive=case_sensitive)
         rows = as_expression(delete_filter)
 
         def delete() -> None:
@@ -165,6 +168,7 @@ class RowOperations(ABC):
         from icecomb.catalog.table.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.table_delete import overwrite_rows
 
+        check_flags(case_sensitive=case_sensitive, merge_schema=merge_schema)
         rows = as_expression(overwrite_filter)
         data = OneUse(arrow_data(df, self.metadata.schema()))
         wanted = data.schema if merge_schema else None
@@ -205,6 +209,7 @@ class RowOperations(ABC):
         from icecomb.catalog.table.arrow_input import arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
 
+        check_flags(merge_schema=merge_schema)
         data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
         wanted = data.schema if merge_schema else None
         with self._writing(snapshot_properties, branch, wanted) as (target, commit):
@@ -250,6 +255,12 @@ class RowOperations(ABC):
         from icecomb.catalog.table.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
 
+        check_flags(
+            when_matched_update_all=when_matched_update_all,
+            when_not_matched_insert_all=when_not_matched_insert_all,
+            case_sensitive=case_sensitive,
+            merge_schema=merge_schema,
+        )
         data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
         wanted = data.schema if merge_schema else None
 
@@ -354,6 +365,7 @@ class RowOperations(ABC):
         """
         from icecomb.format.row_changes.table_addition import add_files
 
+        check_flags(check_duplicate_files=check_duplicate_files)
         with self._writing(snapshot_properties, branch) as (target, commit):
             change = add_files(
                 target,

@@ -11,7 +11,7 @@ from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.table.metadata_operations import MetadataOperations
 from icecomb.catalog.table.row_operations import RowOperations
-from icecomb.format.argument import MAX_LONG, checked_int
+from icecomb.format.argument import MAX_LONG, check_flags, checked_int
 from icecomb.format.errors import NoSuchSnapshotError
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
@@ -161,6 +161,7 @@ class Table(RowOperations, MetadataOperations):
             timestamp_ms: Milliseconds from 1970-01-01 UTC.
             inclusive: Whether a snapshot made in exactly that millisecond counts.
         """
+        check_flags(inclusive=inclusive)
         instant = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG, MAX_LONG)
         with suppress(NoSuchSnapshotError):
             return self.metadata.snapshot_as_of(instant if inclusive else instant - 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.table.metadata_operations import MetadataOperations
 from icecomb.catalog.table.row_operations import RowOperations
-from icecomb.format.argument import checked_int, property_texts
+from icecomb.format.argument import check_flags, checked_int, property_texts
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation
@@ -146,6 +146,7 @@ class Transaction(RowOperations, MetadataOperations):
         from icecomb.format.row_changes.table_append import append_files
         from icecomb.format.row_changes.write_target import WriteTarget
 
+        check_flags(stage_only=stage_only)
         target = WriteTarget(self.io, self.metadata, branch, snapshot_properties or {})
         self._commit_change(append_files(target, files, stage_only=stage_only))
         return self

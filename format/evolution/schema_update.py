@@ -83,6 +83,7 @@ class UpdateSchema(RecordedUpdate[SchemaEdit]):
 
     def case_sensitive(self, case_sensitive: bool) -> Self:  # noqa: FBT001 - PyIceberg's signature
         """Set whether names given from now on distinguish `Id` from `id`."""
+        checked_flag("argument case_sensitive", case_sensitive)
 
         def choose(edit: SchemaEdit) -> None:
             edit.case_sensitive = case_sensitive

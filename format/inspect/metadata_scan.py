@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.argument import check_flags
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysFalse, BooleanExpression
@@ -47,6 +48,7 @@ class MetadataScan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_filter", as_expression(self.row_filter))
         object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
+        check_flags(case_sensitive=self.case_sensitive)
 
     @property
     def schema(self) -> Schema:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.argument import checked_int, checked_text
+from icecomb.format.argument import check_flags, checked_int, checked_text
 from icecomb.format.errors import (
     IcecombError,
     NoSuchSnapshotError,
@@ -94,6 +94,7 @@ class TableScan:
         object.__setattr__(
             self, "selected_fields", (names,) if isinstance(names, str) else tuple(names)
         )
+        check_flags(case_sensitive=self.case_sensitive)
         if self.limit is not None:
             limit = checked_int("limit of a scan", self.limit, least=0, most=None)
             object.__setattr__(self, "limit", limit)
