@@ -100,6 +100,9 @@ def test_a_mutation_is_in_its_room_and_in_those_before_it(room, inside):
     assert Mutation("x", "catalog/hive/lock.py", "a", "b").is_in(room) is inside
 
 
+one_by_one = pytest.mark.full("the gate tries a whole drill")
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A checkout with two tests."""
@@ -119,39 +122,46 @@ def outcome(project, tmp_path, mutation, **options):
     return trial.verified([trial.run(mutation, copy)], copy)[0]
 
 
+@one_by_one
 def test_a_mutation_that_a_test_of_its_room_notices_is_caught(project, tmp_path):
     found = outcome(project, tmp_path, Mutation("x", "format/sums.py", "2 * n", "3 * n"))
     assert (found.outcome, found.by) == (CAUGHT, "tests/format/test_sums.py::test_two_of_a_kind")
 
 
+@one_by_one
 def test_a_mutation_that_only_a_test_elsewhere_notices_is_caught(project, tmp_path):
     far = Mutation("x", "format/sums.py", "return 1", "return 2")
     found = outcome(project, tmp_path, far)
     assert (found.outcome, found.by) == (CAUGHT, "tests/catalog/test_far.py::test_from_afar")
 
 
+@one_by_one
 def test_a_mutation_that_no_test_notices_is_not_caught(project, tmp_path):
     same = Mutation("x", "format/sums.py", "2 * n", "n * 2")
     assert outcome(project, tmp_path, same).outcome == MISSED
 
 
+@one_by_one
 def test_tests_elsewhere_are_left_out_on_demand(project, tmp_path):
     far = Mutation("x", "format/sums.py", "return 1", "return 2")
     assert outcome(project, tmp_path, far, near=True).outcome == MISSED
 
 
+@one_by_one
 def test_tests_that_cannot_be_collected_catch_nothing(project, tmp_path):
     gone = Mutation("x", "format/sums.py", "def twice", "def thrice")
     found = outcome(project, tmp_path, gone)
     assert (found.outcome, found.by[:20]) == (BROKEN, "pytest ended with 2 ")
 
 
+@one_by_one
 def test_a_test_that_is_not_there_catches_nothing(project, tmp_path):
     lost = Mutation("x", "format/sums.py", "2 * n", "3 * n", ("tests/format/test_lost.py",))
     found = outcome(project, tmp_path, lost)
     assert (found.outcome, found.by[:20]) == (BROKEN, "pytest ended with 4 ")
 
 
+@one_by_one
 def test_a_test_that_stops_while_it_is_set_up_catches_nothing(project, tmp_path):
     (project / "tests" / "format" / "conftest.py").write_text(
         "import pytest\nfrom icecomb.format.sums import twice\n\n\n"
@@ -161,6 +171,7 @@ def test_a_test_that_stops_while_it_is_set_up_catches_nothing(project, tmp_path)
     assert (found.outcome, found.by[:20]) == (BROKEN, "pytest ended with 1 ")
 
 
+@one_by_one
 def test_a_test_that_fails_without_the_mutation_as_well_catches_nothing(project, tmp_path):
     (project / "tests" / "format" / "test_sums.py").write_text("def test_it():\n    assert False\n")
     found = outcome(project, tmp_path, Mutation("x", "format/sums.py", "2 * n", "3 * n"))
@@ -168,6 +179,7 @@ def test_a_test_that_fails_without_the_mutation_as_well_catches_nothing(project,
     assert found.by == "tests/format/test_sums.py::test_it fails without the mutation, too"
 
 
+@one_by_one
 def test_a_mutation_that_takes_too_long_is_broken(project, tmp_path):
     (project / "tests" / "format" / "test_sums.py").write_text(
         "import time\n\n\ndef test_it():\n    time.sleep(300)\n"

@@ -125,7 +125,7 @@ PLACES = {
     ("fault", "place", "change"),
     sampled(
         [(f, p, c) for f in MIDDLE_FAULTS for p in PLACES for c in CHANGES],
-        keep=3,
+        keep=2,
     ),
 )
 def test_a_commit_whose_requests_meet_a_proxy_says_what_became_of_it(lake, fault, place, change):
@@ -162,7 +162,7 @@ def test_a_table_whose_creation_meets_a_proxy_is_there_once_and_told(lake, fault
 
 @pytest.mark.parametrize(
     ("asked", "fault"),
-    sampled([(q, f) for q in QUESTIONS for f in ("text_404", "text_503", "no_headers")], keep=3),
+    sampled([(q, f) for q in QUESTIONS for f in ("text_404", "text_503", "no_headers")], keep=2),
 )
 def test_an_answer_that_is_not_the_stores_proves_nothing_missing(lake, asked, fault):
     """Each request of a kind is answered so once; then the store itself is heard."""

@@ -20,6 +20,7 @@ from icecomb.format.spec.types import (
     StringType,
     StructType,
 )
+from tests.rings import sampled
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),
@@ -74,7 +75,7 @@ FILTERS = {
 """Filters, and how many rows they are true for: three old ones, one of other values, one of nulls."""
 
 
-@pytest.fixture(scope="module", params=["parquet", "avro"])
+@pytest.fixture(scope="module", params=sampled(["parquet", "avro"], keep=1))
 def file_format(request):
     return request.param
 

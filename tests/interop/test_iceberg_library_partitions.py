@@ -107,7 +107,7 @@ def test_partition_values_are_read_as_iceberg_java_reads_them(written, library):
     indirect=True,
     scope="module",
 )
-@pytest.mark.parametrize("column", sampled(CONDITIONS, keep=7))
+@pytest.mark.parametrize("column", sampled(CONDITIONS, keep=4))
 def test_a_filter_on_a_partition_s_source_loses_no_row(written, library, column):
     kind = COLUMNS[column]
     values = [VALUES[kind][i % len(VALUES[kind])] for i in range(ROWS)]

@@ -129,7 +129,7 @@ def test_a_statement_with_a_wap_id_is_staged_and_iceberg_java_publishes_it(
 
 
 # an append, an overwrite, and rows that change: the other kinds go to branches
-@pytest.mark.parametrize("kind", sampled(["insert", "dynamic overwrite", "update"], keep=2))
+@pytest.mark.parametrize("kind", sampled(["insert", "dynamic overwrite", "update"], keep=1))
 def test_a_statement_with_a_wap_id_is_staged_and_published_once(spark, catalog, table, kind):
     loaded = stage(spark, catalog, table, kind)
     spark.sql(f"CALL lake.system.publish_changes('{table}', '{kind}')")
@@ -212,7 +212,9 @@ ALSO = [{}, {"wap_id": "beside"}]
 NAMED = [("insert", {}), ("merge", ALSO[1])]
 
 
-@pytest.mark.parametrize(("kind", "also"), NAMED, ids=["a branch", "both settings"])
+@pytest.mark.parametrize(
+    ("kind", "also"), sampled(NAMED, keep=1), ids=["a branch", "both settings"]
+)
 def test_a_branch_that_is_named_comes_before_that_of_the_setting(spark, catalog, table, kind, also):
     """With spark.wap.id beside it the change is staged, on what the named branch shows."""
     spark.sql(f"ALTER TABLE lake.{table} CREATE BRANCH ours")
@@ -281,7 +283,7 @@ def test_a_setting_that_names_no_branch_is_refused(spark, catalog, table):
     assert found(spark, table) == BEFORE
 
 
-@pytest.mark.parametrize("setting", [{"branch": "audit"}, {"wap_id": "x"}])
+@pytest.mark.parametrize("setting", sampled([{"branch": "audit"}, {"wap_id": "x"}], keep=1))
 def test_tables_without_the_property_are_written_as_ever(spark, catalog, name, setting):
     filled(spark, name, enabled="false")
     with settings(spark, **setting):

@@ -51,7 +51,7 @@ def _ids(spark, first):
             ("max-total-size", "1", False),
             ("max-entry-size", "1", False),
         ],
-        keep=3,
+        keep=2,
     ),
 )
 def test_a_delete_file_is_read_once_whatever_others_apply_to_a_data_file(

@@ -167,7 +167,7 @@ def plain_file(spark, sql_on):
         spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")
 
 
-@pytest.mark.parametrize("case", sampled(ABOUT, keep=2))
+@pytest.mark.parametrize("case", sampled(ABOUT, keep=1))
 def test_a_property_changes_of_files_what_it_is_about(spark, sql_on, name, plain_file, case):
     found = facts(spark, written(sql_on("4.3"), f"lake.{name}", PARQUET[case]))
     assert found != plain_file

@@ -134,7 +134,7 @@ def test_rows_that_do_not_fit_are_refused_and_change_nothing(spark, sql_on, name
     assert spark.table(f"lake.{name}").collect() == []
 
 
-@pytest.mark.parametrize("case", TAKEN)
+@pytest.mark.parametrize("case", sampled(TAKEN, keep=2))
 def test_rows_that_fit_are_taken_as_they_are(sql_on, name, case):
     sql = sql_on("4.3")
     make(sql, f"lake.{name}")
@@ -176,7 +176,7 @@ def test_a_null_where_none_may_be_is_refused_by_its_row(spark, name):
     assert [row.id for row in spark.table(f"lake.{name}").sort("id").collect()] == [0, 1, 3]
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("file_format", sampled(["parquet", "orc", "avro"], keep=1))
 def test_values_are_made_to_fit_at_every_depth_in_every_format(spark, catalog, name, file_format):
     columns = (
         "id BIGINT, s STRUCT<a: BIGINT, b: STRUCT<c: DECIMAL(20, 2), d: DOUBLE>>, "

@@ -38,7 +38,7 @@ FORMS = {
     "schema evolution": "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT *, 1 AS more FROM "
     f"{SOURCE}) s ON t.id = s.id {INSERT}",
 }
-IN_GATE = ("one clause", "two clauses", "schema evolution")
+IN_GATE = ("one clause", "schema evolution")
 
 
 @dataclass
@@ -124,7 +124,7 @@ def cases():
         for form in FORMS:
             if form != "schema evolution" or minor >= "4.1":
                 is_in_gate = minor == "4.3" and form in IN_GATE
-                few = pytest.mark.full("three forms on the newest Spark are in the gate")
+                few = pytest.mark.full("two forms on the newest Spark are in the gate")
                 yield pytest.param(minor, form, marks=[] if is_in_gate else few)
 
 

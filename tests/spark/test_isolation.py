@@ -245,15 +245,12 @@ LEVELS["add rows"] = LEVELS["delete a row by position"] = ("serializable", "snap
 IN_GATE = {
     ("append", MODES[0], "replace the partition"),
     ("overwrite", MODES[0], "add rows"),
-    ("replace partitions", MODES[0], "write the file anew"),
-    ("delete", MODES[0], "add a column"),
     ("delete", MODES[1], "delete a row by position"),
-    ("update", MODES[0], "add rows elsewhere"),
     ("update", MODES[1], "compact the file"),
     ("merge", MODES[1], "remove the file"),
 }
 assert set(CASES) > IN_GATE
-ONLY_FULL = pytest.mark.full("eight of these pairs are in the gate")
+ONLY_FULL = pytest.mark.full("five of these pairs are in the gate")
 
 
 @pytest.mark.parametrize(

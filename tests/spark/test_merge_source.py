@@ -216,7 +216,7 @@ SUBQUERIES = {
 OF_SUBQUERIES = [(mode, each) for each in SUBQUERIES for mode in MODES]
 
 
-@pytest.mark.parametrize(("mode", "statement"), sampled(OF_SUBQUERIES, keep=3))
+@pytest.mark.parametrize(("mode", "statement"), sampled(OF_SUBQUERIES, keep=2))
 def test_the_rows_of_a_subquery_that_varies_are_read_once(varying, catalog, statement, mode):
     sql, source, readings = varying
     of = {f"write.{command}.mode": mode for command in ("delete", "update")}

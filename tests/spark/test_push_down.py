@@ -64,7 +64,7 @@ def setting(spark, key, value):
             ("SELECT DISTINCT country FROM {t} ORDER BY 1", [[None], ["c0"], ["c1"]]),
             ("SELECT count(*), max(id) FROM {t} WHERE country = 'nowhere'", [[0, None]]),
         ],
-        keep=4,
+        keep=2,
     ),
 )
 def test_aggregates_need_no_file(spark, query, rows):

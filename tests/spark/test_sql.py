@@ -226,7 +226,7 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "ids", "files"), CONDITIONS)
+@pytest.mark.parametrize(("condition", "ids", "files"), sampled(CONDITIONS, keep=5))
 def test_a_filter_selects_the_right_rows_and_reads_no_other_file(
     spark, catalog, kept, condition, ids, files
 ):

@@ -328,7 +328,7 @@ OF_ITSELF = {
 }
 
 
-@pytest.mark.parametrize("query", sampled(OF_ITSELF, keep=2))
+@pytest.mark.parametrize("query", sampled(OF_ITSELF, keep=1))
 def test_a_table_is_not_replaced_by_rows_of_it_that_lack_what_others_appended(
     spark, catalog, orders, slow, query
 ):

@@ -25,6 +25,7 @@ from icecomb.format.maintenance.equality_conversion import EqualityConverter
 from icecomb.format.maintenance.group_rewriter import GroupRewriter
 from icecomb.format.maintenance.position_deletes import PositionDeleteRewriter
 from icecomb.format.rows.write import row_sort
+from tests.rings import sampled
 
 _TURNS = 600
 """So often the work repeats what it does, where nobody ends it: half a minute long."""
@@ -89,7 +90,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sampled(COMMANDS, keep=2))
 def test_ctrl_c_ends_a_rewrite_at_once_and_leaves_nothing_behind(
     lake: Any, tmp_path: Path, name: str
 ) -> None:

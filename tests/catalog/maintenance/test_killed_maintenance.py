@@ -114,7 +114,7 @@ def unneeded(table: Table) -> set[str]:
 
 
 @pytest.mark.gate("kills a process at each step")
-@pytest.mark.parametrize(("name", "which"), some_steps(*ACTIONS, keep=3))
+@pytest.mark.parametrize(("name", "which"), some_steps(*ACTIONS, keep=2))
 def test_an_action_killed_anywhere_keeps_all_rows_and_can_be_repeated(
     template: tuple[Any, Path], name: str, which: slice
 ) -> None:

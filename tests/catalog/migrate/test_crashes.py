@@ -252,7 +252,7 @@ def test_revert_killed_at_any_step_goes_on(
 FORMATS = {"orc": (ORC, orc.write_table), "avro": (AVRO, write_avro)}
 
 
-@pytest.mark.parametrize(("kind", "which"), some_steps(*FORMATS, every=14, keep=1, shared=True))
+@pytest.mark.parametrize(("kind", "which"), some_steps(*FORMATS, every=14, keep=0, shared=True))
 def test_apply_of_other_formats_killed_at_any_step_goes_on_and_goes_back(
     make_hive_table: Any, mortal: Mortal, kind: str, which: slice
 ) -> None:

@@ -202,12 +202,18 @@ def other_name(table: Any) -> None:
 
 @pytest.mark.parametrize(
     ("lose", "message"),
-    [
-        (lose_property, "hive and impala cannot read it: the table's property engine.hive.enabled"),
-        (lose_handler, "hive and impala cannot read it: the entry lacks"),
-        (lose_formats, "hive and impala cannot read it: the entry lacks"),
-        (other_name, "impala takes it for another table: its property name is 'made.another'"),
-    ],
+    sampled(
+        [
+            (
+                lose_property,
+                "hive and impala cannot read it: the table's property engine.hive.enabled",
+            ),
+            (lose_handler, "hive and impala cannot read it: the entry lacks"),
+            (lose_formats, "hive and impala cannot read it: the entry lacks"),
+            (other_name, "impala takes it for another table: its property name is 'made.another'"),
+        ],
+        keep=2,
+    ),
 )
 def test_doctor_says_what_is_missing_and_its_remedy_mends_it(
     hive_table: Any, run: Any, doctor: Any, lose: Any, message: str

@@ -247,6 +247,6 @@ def predicate(path: str, value: Any) -> str:
     return f"{path} = '{value}'" if isinstance(value, str | dt.date) else f"{path} = {value}"
 
 
-@pytest.mark.seeds(60, gate=4)
+@pytest.mark.seeds(60, gate=2)
 def test_rows_have_the_defaults_that_a_model_has(seed, tmp_path):
     Model(tmp_path, Random(seed)).run(25)

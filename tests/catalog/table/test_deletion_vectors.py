@@ -20,6 +20,7 @@ from icecomb.format.row_changes import table_delete
 from icecomb.format.row_changes.table_delete import delete_rows
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.deletes.position_delete import PositionDeletes
+from tests.rings import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ON_READ = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
@@ -374,7 +375,7 @@ def test_threads_that_delete_rows_of_one_data_file_all_succeed(lake):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("mode", sampled(["merge-on-read", "copy-on-write"], keep=1))
 def test_rows_are_deleted_and_read_without_importing_pandas(lake, version, mode):
     table = new_table(lake, frame(*range(10)), version=version, write_delete_mode=mode)
     table.delete("id = 1")

@@ -50,6 +50,7 @@ from icecomb.format.spec.transform import (
 )
 from icecomb.format.spec.types import LongType, NestedField, StringType, TimestampType
 from icecomb.format.storage.file_io import FileIO
+from tests.rings import sampled
 
 SCHEMA = Schema(
     (
@@ -409,7 +410,9 @@ def memory(limit):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("kind", "copies"), [("cut off", 0.1), ("not UTF-8", 2.1), ("", 0.1)])
+@pytest.mark.parametrize(
+    ("kind", "copies"), sampled([("", 0.1), ("cut off", 0.1), ("not UTF-8", 2.1)], keep=1)
+)
 def test_huge_garbage_is_refused_without_being_parsed(kind, copies):
     raw = large_garbage(kind)
     with memory(copies * LARGE), pytest.raises(CorruptFileError, match="not a JSON") as caught:

@@ -58,6 +58,11 @@ class Planner:
             "open_catalog", name="lake", options=options, environment=ENVIRONMENT, identity=MYSELF
         )["catalog"]
 
+    @classmethod
+    def in_folders(cls, catalog):
+        """A planner of a catalog of file-system tables."""
+        return cls(type="hadoop", warehouse=catalog.properties["warehouse"], python="p")
+
     def ask(self, method, **params):
         asked = json.loads(json.dumps({**DEFAULTS.get(method, {}), **params}))
         found = self._methods[method](asked)

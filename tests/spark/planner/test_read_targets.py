@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
     CommitFailedError,
     ConflictError,
@@ -28,15 +27,8 @@ BEFORE = rows((1, "a"), (2, "a"), (3, "b"))
 
 
 @pytest.fixture
-def folders(tmp_path):
-    catalog = load_catalog("folders", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(NAMESPACE)
-    return catalog
-
-
-@pytest.fixture
-def planner(tmp_path):
-    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+def planner(folders):
+    return Planner.in_folders(folders)
 
 
 def rolled_back(folders, planner):

@@ -94,7 +94,7 @@ def files(store):
     ]
 
 
-@pytest.mark.parametrize("fault", sampled(CREATED, keep=8))
+@pytest.mark.parametrize("fault", sampled(CREATED, keep=5))
 def test_a_file_is_created_once_whatever_becomes_of_the_request(store, fault):
     store.proxy.choose = once(CREATES, fault)
     store.io.create(f"{store.place}/x", b"ours")

@@ -5,25 +5,21 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from tests.spark.planner.protocol import NAMESPACE, Planner
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("none", pa.int64())])
 
 
 @pytest.fixture
-def table(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(tuple(NAMESPACE))
-    made = catalog.create_table((*NAMESPACE, "t"), SCHEMA)
+def table(folders):
+    made = folders.create_table((*NAMESPACE, "t"), SCHEMA)
     made.append(rows(0, 10))
-    yield made
-    catalog.close()
+    return made
 
 
 @pytest.fixture
-def planner(tmp_path):
-    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+def planner(folders):
+    return Planner.in_folders(folders)
 
 
 def rows(first, end):

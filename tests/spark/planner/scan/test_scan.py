@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.catalog.hadoop.catalog import HadoopCatalog
 from icecomb.catalog.table.table import Table
 from icecomb.format.errors import (
     CommitFailedError,
@@ -108,10 +108,10 @@ def test_files_are_left_out_by_partition_and_by_bounds(planner, name, predicate,
     assert len(_tasks(planner.plan(planner.load(name), predicate))) == files
 
 
-def test_a_reference_stays_in_its_state_and_survives_a_restart(planner, metastore, name, catalog):
+def test_a_reference_stays_in_its_state_and_survives_a_restart(planner, name, catalog):
     table = planner.load(name)
     history = catalog.load_table(("planner_tests", name)).snapshots()
-    again = Planner(metastore)
+    again = Planner.in_folders(catalog)
     assert again.catalog == planner.catalog
     assert len(_tasks(again.plan(table))) == 2
     first = planner.load(name, version=str(history[0].snapshot_id))
@@ -188,7 +188,7 @@ def test_a_commit_that_ends_in_a_surprise_never_counts_as_proven_failed(
     table = planner.load(name)
     definition = {"schema": table["schema"], "partitioning": [], "properties": {}}
     with monkeypatch.context() as patched:
-        patched.setattr(HiveCatalog, "publish", surprised)
+        patched.setattr(HadoopCatalog, "publish", surprised)
         patched.setattr(Table, "commit", surprised)
         for operation, target in (("create", f"{name}_new"), ("replace", name)):
             staged = planner.ask(

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.spec.types import (
     IntegerType,
@@ -28,23 +27,20 @@ BY_POSITION = {f"write.{c}.mode": "merge-on-read" for c in ("delete", "update", 
 
 
 @pytest.fixture
-def table(tmp_path):
+def table(folders):
     """Two files of ten rows; some of both are in deletion vectors of one Puffin file."""
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(tuple(NAMESPACE))
     schema = pa.schema([("id", pa.int64())])
     properties = {"format-version": "3", **BY_POSITION}
-    made = catalog.create_table((*NAMESPACE, "t"), schema, properties=properties)
+    made = folders.create_table((*NAMESPACE, "t"), schema, properties=properties)
     for first in (0, 10):
         made.append(pa.table({"id": list(range(first, first + 10))}, schema))
     made.delete("id in (2, 3, 15)")
-    yield made
-    catalog.close()
+    return made
 
 
 @pytest.fixture
-def planner(tmp_path):
-    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+def planner(folders):
+    return Planner.in_folders(folders)
 
 
 def positions(packed):

@@ -30,11 +30,8 @@ BEFORE_ALL = {"version": 1, "snapshot_id": -1, "position": -1, "scan_all_files":
 
 
 @pytest.fixture
-def table(catalog, planner):
-    table = catalog.create_table((NAMESPACE[0], f"stream{next(NUMBERS)}"), SCHEMA)
-    yield table
-    if catalog.table_exists(table.identifier):
-        catalog.drop_table(table.identifier)
+def table(catalog):
+    return catalog.create_table((NAMESPACE[0], f"stream{next(NUMBERS)}"), SCHEMA)
 
 
 class Query:
@@ -407,7 +404,7 @@ def test_a_query_that_ends_with_what_there_is_does_not_read_what_comes_meanwhile
 
 def test_another_table_of_the_name_and_another_type_stop_the_stream(planner, table, catalog):
     name = table.identifier
-    catalog.drop_table(name)
+    catalog.purge_table(name)
     table = catalog.create_table(name, Schema(NestedField(1, "id", IntegerType(), required=False)))
     table.append(pa.table({"id": pa.array([1], pa.int32())}))
     query = Query(planner, table)
@@ -420,7 +417,7 @@ def test_another_table_of_the_name_and_another_type_stop_the_stream(planner, tab
     with pytest.raises(SchemaError, match=r"id .* was int when the query started and is long now"):
         query.run()
     assert Query(planner, table, query.log).run() == []
-    catalog.drop_table(name)
+    catalog.purge_table(name)
     catalog.create_table(name, SCHEMA)
     with pytest.raises(UnsupportedError, match="re-created"):
         query.run()

@@ -16,11 +16,10 @@ STAGED = {"wap_id": "load", "wap_branch": None}
 
 
 @pytest.fixture
-def table(catalog, planner):
+def table(catalog):
     name = ("planner_tests", f"audit_{uuid.uuid4().hex}")
     schema = Schema((NestedField(1, "id", LongType()),))
-    yield catalog.create_table(name, schema, properties={"write.wap.enabled": "true"})
-    catalog.drop_table(name)
+    return catalog.create_table(name, schema, properties={"write.wap.enabled": "true"})
 
 
 def begin(planner, table, operation, audit, loaded=None):

@@ -89,7 +89,7 @@ def test_the_thread_that_watches_ends_with_its_catalogs(warehouse, monkeypatch):
 
 @pytest.mark.full("waits until catalogs are idle")
 def test_statements_go_on_when_their_catalog_was_let_go_between_their_requests(
-    metastore, planner, monkeypatch
+    metastore, monkeypatch
 ):
     made, catalog_of = [], loading.catalog_of
 
@@ -101,7 +101,8 @@ def test_statements_go_on_when_their_catalog_was_let_go_between_their_requests(
     monkeypatch.setattr(loading, "catalog_of", recorded)
     monkeypatch.setattr(open_catalogs, "_LONGEST_S", 0.1)
     idle = Planner(metastore, **{IDLE.key: "0"})
-    assert idle.catalog != planner.catalog
+    assert idle.catalog != Planner(metastore).catalog
+    idle.ask("create_namespace", catalog=idle.catalog, namespace=NAMESPACE, properties={})
 
     def gone():
         # what a request that ran meanwhile left behind in cycles is the garbage collector's

@@ -23,8 +23,6 @@ from icecomb.format.spec.types import FixedType, LongType, NestedField, StringTy
 from icecomb.spark.planner.scan.metadata_rows import _for_spark
 from tests.spark.planner.protocol import NAMESPACE, NO_AUDIT, named
 
-pytestmark = pytest.mark.jvm
-
 COLUMNS = (NestedField(1, "id", LongType()), NestedField(2, "s", StringType()))
 
 
@@ -50,10 +48,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(planner, catalog):
-    found = Story(catalog, "story")
-    yield found
-    catalog.drop_table((*NAMESPACE, found.name))
+def story(catalog):
+    return Story(catalog, "story")
 
 
 def below(story, selector):
@@ -175,7 +171,6 @@ def test_rows_of_a_branch_are_deleted_by_its_name(planner, catalog):
     own.table.refresh()
     assert own.table.scan().use_ref("side").to_arrow()["id"].to_pylist() == [3]
     assert sorted(own.table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
-    catalog.drop_table((*NAMESPACE, "deleted"))
 
 
 def test_read_options_choose_the_state_and_filters_mean_the_columns_that_the_query_named(
@@ -381,7 +376,6 @@ def test_values_that_spark_has_no_type_for_become_what_it_shows_of_them(planner,
     assert metrics["readable_metrics"]["f"]["lower_bound"] == b"ab"
     deletes = load(planner, {"namespace": [*NAMESPACE, name], "name": "position_deletes"})
     assert read_rows(planner, deletes) is None
-    catalog.drop_table((*NAMESPACE, name))
     lists = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), u)
     maps = pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["k"]), f)
     structs = pa.StructArray.from_arrays([u, lists], names=["u", "l"])

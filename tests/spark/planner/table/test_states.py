@@ -5,22 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb import load_catalog
 from icecomb.format.errors import NoSuchTableError
 from tests.spark.planner.protocol import NAMESPACE, Planner
 
 
 @pytest.fixture
-def folders(tmp_path):
-    """A catalog of tables in folders, whose metadata files are named by numbers."""
-    catalog = load_catalog("folders", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(tuple(NAMESPACE))
-    return catalog
-
-
-@pytest.fixture
-def planner(tmp_path):
-    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+def planner(folders):
+    return Planner.in_folders(folders)
 
 
 def made(catalog, *columns):

@@ -30,15 +30,14 @@ MODES = {f"write.{command}.mode": "merge-on-read" for command in ("delete", "upd
 
 
 @pytest.fixture
-def table(planner, catalog):  # the planner has made the namespace
+def table(catalog):
     """Two files of three rows in partitions by `k`."""
     name = (*NAMESPACE, f"delta{next(NUMBERS)}")
     table = catalog.create_table(name, ROWS.schema, properties=MODES)
     with table.update_spec() as spec:
         spec.add_identity("k")
     table.append(ROWS)
-    yield table
-    catalog.drop_table(table.identifier)
+    return table
 
 
 def set_property(table, key, value):
@@ -327,7 +326,6 @@ def test_what_cannot_be_merged_on_read_is_refused_with_a_way_out(planner, table,
     with pytest.raises(ConfigurationError, match="format version 1") as refused:
         Statement(planner, old, "update")
     assert "copy-on-write" in refused.value.hint
-    catalog.drop_table(old.identifier)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +351,6 @@ def test_a_column_that_hides_where_rows_are_is_refused_where_that_is_asked(
         with pytest.raises(UnsupportedError, match=f"column {column} hides") as refused:
             Statement(planner, table, "merge")
         assert refused.value.hint == way_out
-    catalog.drop_table(table.identifier)
 
 
 def test_options_go_before_settings_and_these_before_properties(planner, table):

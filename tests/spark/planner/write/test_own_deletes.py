@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from tests.spark.planner.protocol import NAMESPACE, Planner
 
 BY_POSITION = {
@@ -16,35 +15,32 @@ BY_POSITION = {
 
 
 @pytest.fixture
-def table(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(tuple(NAMESPACE))
+def table(folders):
     schema = pa.schema([("id", pa.int64())])
-    made = catalog.create_table((*NAMESPACE, "t"), schema, properties=BY_POSITION)
+    made = folders.create_table((*NAMESPACE, "t"), schema, properties=BY_POSITION)
     made.append(pa.table({"id": list(range(10))}, schema))
     made.delete("id in (2, 3, 5)")
-    yield made
-    catalog.close()
+    return made
 
 
-def entries(table, tmp_path, changes):
-    planner = Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+def entries(table, folders, changes):
+    planner = Planner.in_folders(folders)
     plan = planner.plan(planner.load("t"), changes=changes)
     return [file["entry"] for file in plan["files"]]
 
 
-def test_own_deletes_come_with_their_rows_and_their_bytes(table, tmp_path):
+def test_own_deletes_come_with_their_rows_and_their_bytes(table, folders):
     [file] = table.inspect.delete_files().to_pylist()
-    [entry] = entries(table, tmp_path, "rows")
+    [entry] = entries(table, folders, "rows")
     assert (file["record_count"], file["file_size_in_bytes"] > 3) == (3, True)
     assert entry["own_deletes"] == [
         {"path": file["file_path"], "rows": 3, "size": file["file_size_in_bytes"]}
     ]
 
 
-def test_a_file_comes_with_all_its_rows_and_whether_some_are_deleted(table, tmp_path):
+def test_a_file_comes_with_all_its_rows_and_whether_some_are_deleted(table, folders):
     [file] = table.inspect.data_files().to_pylist()
-    [entry] = entries(table, tmp_path, "files")
+    [entry] = entries(table, folders, "files")
     assert (entry["path"], entry["rows"]) == (file["file_path"], 10)
     assert entry["size"] == file["file_size_in_bytes"]
     assert entry["has_deletes"] is True

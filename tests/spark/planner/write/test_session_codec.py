@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.spark.planner.options import Options
@@ -24,23 +23,15 @@ SNAPPY_OF = {"parquet": "SNAPPY", "orc": "SNAPPY", "avro": "snappy"}
 
 
 @pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(tuple(NAMESPACE))
-    yield catalog
-    catalog.close()
+def local(folders):
+    return Planner.in_folders(folders)
 
 
-@pytest.fixture
-def local(lake):
-    return Planner(type="hadoop", warehouse=lake.properties["warehouse"], python="p")
-
-
-def made(lake, file_format, mode="merge-on-read", *appends):
+def made(folders, file_format, mode="merge-on-read", *appends):
     properties = {"write.format.default": file_format, "write.delete.mode": mode}
     for which in ("write", "write.delete"):
         properties[f"{which}.{file_format}.compression-codec"] = "zstd"
-    table = lake.create_table(
+    table = folders.create_table(
         (*NAMESPACE, "t"), pa.schema([("id", pa.int64())]), properties=properties
     )
     for ids in appends or ([1, 2, 3],):
@@ -97,9 +88,9 @@ def rows(table):
 @pytest.mark.parametrize("file_format", SNAPPY_OF)
 @pytest.mark.parametrize(("mode", "content"), [("copy-on-write", 0), ("merge-on-read", 1)])
 def test_a_delete_without_a_job_writes_by_the_codec_of_the_session(
-    lake, local, file_format, mode, content
+    folders, local, file_format, mode, content
 ):
-    table = made(lake, file_format, mode)
+    table = made(folders, file_format, mode)
     delete(local, 2)
     assert codecs(table, content) == [SNAPPY_OF[file_format]]
     assert rows(table) == [1, 3]
@@ -107,8 +98,8 @@ def test_a_delete_without_a_job_writes_by_the_codec_of_the_session(
 
 
 @pytest.mark.parametrize("file_format", SNAPPY_OF)
-def test_rewritten_files_have_the_codec_of_the_session(lake, local, file_format):
-    table = made(lake, file_format, "merge-on-read", [1, 2, 3, 4], [5, 6])
+def test_rewritten_files_have_the_codec_of_the_session(folders, local, file_format):
+    table = made(folders, file_format, "merge-on-read", [1, 2, 3, 4], [5, 6])
     delete(local, 2, settings={})
     assert SNAPPY_OF[file_format] not in codecs(table, 1)
     every = {"rewrite-all": "true"}
@@ -128,8 +119,8 @@ def test_rewritten_files_have_the_codec_of_the_session(lake, local, file_format)
     assert rows(table) == [1, 3, 4, 5]
 
 
-def test_levels_and_strategies_precede_those_of_both_kinds_of_files(lake):
-    table = made(lake, "avro")
+def test_levels_and_strategies_precede_those_of_both_kinds_of_files(folders):
+    table = made(folders, "avro")
     said = Options({}, {f"{SETTING}level": "9", f"{SETTING}strategy": "compression"})
     with table.transaction() as change:
         change.set_properties({"write.delete.format.default": "orc"})
@@ -142,8 +133,8 @@ def test_levels_and_strategies_precede_those_of_both_kinds_of_files(lake):
     assert write_properties(table.metadata, Options({})) == {}
 
 
-def test_a_codec_that_the_format_lacks_is_refused_by_the_name_of_the_setting(lake, local):
-    table = made(lake, "orc")
+def test_a_codec_that_the_format_lacks_is_refused_by_the_name_of_the_setting(folders, local):
+    table = made(folders, "orc")
     settings = {f"{SETTING}codec": "gzip"}
     for refused in (
         lambda: delete(local, 2, settings=settings),

@@ -29,14 +29,13 @@ ONE = {"op": "eq", "column": ["id"], "type": "long", "value": 1}
 
 
 @pytest.fixture
-def table(planner, catalog):  # the planner has made the namespace
+def table(catalog):
     """Two files of three rows."""
     table = catalog.create_table((*NAMESPACE, f"change{next(NUMBERS)}"), ROWS.schema)
     with table.update_spec() as spec:
         spec.add_identity("k")
     table.append(ROWS)
-    yield table
-    catalog.drop_table(table.identifier)
+    return table
 
 
 IN_A = {"op": "eq", "column": ["k"], "type": "string", "value": "a"}
@@ -146,14 +145,13 @@ def swap(table):
 
 
 @pytest.fixture
-def numbers(planner, catalog):
+def numbers(catalog):
     """Three files of a row, found by ``id`` and by ``n``, which goes the other way."""
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
     table = catalog.create_table((*NAMESPACE, f"change{next(NUMBERS)}"), schema)
     for id_, n in (1, 3), (2, 2), (3, 1):
         table.append(pa.table({"id": [id_], "n": [n]}, schema))
-    yield table
-    catalog.drop_table(table.identifier)
+    return table
 
 
 def test_an_overwrite_replaces_the_rows_of_the_columns_that_its_statement_saw(planner, numbers):

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
     CommitFailedError,
     ConflictError,
@@ -32,26 +31,18 @@ def rows(first):
 
 
 @pytest.fixture
-def catalog(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace(tuple(NAMESPACE))
-    yield catalog
-    catalog.close()
-
-
-@pytest.fixture
-def table(catalog):
+def table(folders):
     """Two files of ten rows."""
     properties = {"format-version": "3", **BY_POSITION}
-    made = catalog.create_table((*NAMESPACE, "t"), SCHEMA, properties=properties)
+    made = folders.create_table((*NAMESPACE, "t"), SCHEMA, properties=properties)
     made.append(rows(0))
     made.append(rows(10))
     return made
 
 
 @pytest.fixture
-def planner(tmp_path):
-    return Planner(type="hadoop", warehouse=str(tmp_path), python="p")
+def planner(folders):
+    return Planner.in_folders(folders)
 
 
 def ids(table):
@@ -134,10 +125,10 @@ def _of(table, first):
 
 @pytest.mark.parametrize("planned", [2, 1], ids=["both planned", "one planned, by its row ids"])
 @pytest.mark.parametrize("deleted", [[], [1]])
-def test_a_data_file_that_was_added_again_gets_no_vector(catalog, planner, deleted, planned):
+def test_a_data_file_that_was_added_again_gets_no_vector(folders, planner, deleted, planned):
     """It would be that of both entries, whose rows have other ids and other deletes."""
     properties = {"format-version": "2", **BY_POSITION}
-    table = catalog.create_table((*NAMESPACE, "again"), SCHEMA, properties=properties)
+    table = folders.create_table((*NAMESPACE, "again"), SCHEMA, properties=properties)
     table.append(rows(0))
     (task,) = table.scan().plan_files()
     if deleted:
@@ -152,9 +143,9 @@ def test_a_data_file_that_was_added_again_gets_no_vector(catalog, planner, delet
     assert not puffins(table)
 
 
-def test_position_deletes_of_version_2_are_joined_with_new_ones(catalog, planner):
+def test_position_deletes_of_version_2_are_joined_with_new_ones(folders, planner):
     properties = {"format-version": "2", **BY_POSITION}
-    table = catalog.create_table((*NAMESPACE, "older"), SCHEMA, properties=properties)
+    table = folders.create_table((*NAMESPACE, "older"), SCHEMA, properties=properties)
     table.append(rows(0))
     table.delete("id in (1, 2)")
     with table.update_properties() as update:
@@ -176,9 +167,9 @@ def test_a_vector_that_another_writer_adds_meanwhile_is_a_conflict_and_nothing_i
     assert (ids(table), puffins(table)) == before
 
 
-def test_an_upgrade_after_position_delete_files_were_prepared_is_noticed(catalog, planner):
+def test_an_upgrade_after_position_delete_files_were_prepared_is_noticed(folders, planner):
     properties = {"format-version": "2", **BY_POSITION}
-    table = catalog.create_table((*NAMESPACE, "upgraded"), SCHEMA, properties=properties)
+    table = folders.create_table((*NAMESPACE, "upgraded"), SCHEMA, properties=properties)
     table.append(rows(0))
     statement = Deletion(planner, table)
     assert statement.begun["deletes"]["as_vectors"] is False
@@ -276,8 +267,8 @@ def test_what_rows_inherit_comes_with_the_plan_if_it_is_asked_for(table, planner
     assert all(not file["constants"] for file in planner.plan(loaded, columns=["id"])["files"])
 
 
-def test_rows_without_ids_are_not_moved_over_ids_that_another_commit_gave_them(catalog, planner):
-    table = catalog.create_table((*NAMESPACE, "given"), SCHEMA, properties={"format-version": "2"})
+def test_rows_without_ids_are_not_moved_over_ids_that_another_commit_gave_them(folders, planner):
+    table = folders.create_table((*NAMESPACE, "given"), SCHEMA, properties={"format-version": "2"})
     table.append(rows(0))
     with table.update_properties() as update:
         update.set("format-version", "3")
