@@ -23,7 +23,13 @@ VALUES = {
     "string": ["", "a", "ab"],
     "date": [dt.date(1969, 12, 31), dt.date(2024, 1, 31)],
     "decimal(9, 2)": [Decimal("-1.50"), Decimal("0.00")],
+    "float": [-0.25, 1.5],
+    "timestamp": [
+        dt.datetime.fromisoformat("1969-12-31 00:00:00"),
+        dt.datetime.fromisoformat("2024-01-31 05:06:07.000008"),
+    ],
 }
+WIDER = {"int": "long", "float": "double", "decimal(9, 2)": "decimal(20, 2)", "date": "timestamp"}
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),
     NestedField(2, "s", StructType(NestedField(3, "a", LongType()))),
@@ -121,11 +127,18 @@ class Model:
 
     def _widen_a_column(self) -> None:
         if found := self._any():
-            _, column, path = found
-            wider = {"int": "long", "decimal(9, 2)": "decimal(20, 2)"}.get(column.kind)
-            if wider is not None:
-                with self.table.update_schema() as update:
-                    update.update_column(path, wider)
+            number, column, path = found
+            wider = WIDER.get(column.kind)
+            if wider is None or (column.partitioned and wider == "timestamp"):
+                return
+            with self.table.update_schema() as update:
+                update.update_column(path, wider)
+            if wider == "timestamp":
+                column.kind = wider
+                column.default = midnight(column.default)
+                for row in self.rows.values():
+                    if number in row:
+                        row[number] = midnight(row[number])
 
     def _drop_a_column(self) -> None:
         found = self._any()
@@ -144,7 +157,8 @@ class Model:
         if places:
             column = self.random.choice(places)
             column.partitioned = True
-            transform = self.random.choice(["identity", "bucket[3]"])
+            floating = column.kind == "float"  # which cannot be in buckets
+            transform = "identity" if floating else self.random.choice(["identity", "bucket[3]"])
             with self.table.update_spec() as update:
                 update.add_field(column.name, transform, f"p{self._number()}")
 
@@ -239,6 +253,10 @@ class Model:
             }
             assert set(scan.to_arrow()["id"].to_pylist()) == kept, (step, path, value)
             assert scan.count() == len(kept)
+
+
+def midnight(date: dt.date | None) -> dt.datetime | None:
+    return None if date is None else dt.datetime.combine(date, dt.time())
 
 
 def predicate(path: str, value: Any) -> str:
