@@ -47,6 +47,7 @@ from icecomb.format.errors import (
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
+    from icecomb.format.storage.file_system import FileSystem
 
 _NO_LOCK: Final = {None, "org.apache.iceberg.util.LockManagers$InMemoryLockManager"}
 """Iceberg's default serializes the threads of one process, as icecomb's queue does."""
@@ -87,7 +88,7 @@ class HadoopPointer:
         check_commit_allowed(self._name, metadata)
         self._check_lock()
         self._check_storage(self._files.folder)
-        if metadata is self._seen and self._io.at_once(self._folder) > 1:
+        if metadata is self._seen and self._storage.has_slow_requests:
             # it existed when the change began, and `swap` checks again before publishing
             return
         if not self._io.is_folder(self._files.folder):
@@ -177,11 +178,11 @@ class HadoopPointer:
         from icecomb.format.spec.metadata_file import metadata_bytes
 
         version = _number(new)
-        # most writers that are too late find out here, before they send anything; where a file is
-        # written by one request, that request tells as well
+        # most writers that are too late find out here, before they send anything; where requests
+        # are slow, the one that writes the file tells as well
         if (
             expected is not None
-            and self._io.at_once(new.location) == 1
+            and not self._storage.has_slow_requests
             and self._io.exists(new.location)
         ):
             return Conflict("another writer was first", new.location)
@@ -228,6 +229,10 @@ class HadoopPointer:
     def exclusive(self, metadata: Described) -> Iterator[bool]:  # noqa: ARG002
         """Implement `MetadataPointer.exclusive`: there are no locks."""
         yield False
+
+    @property
+    def _storage(self) -> FileSystem:
+        return self._io.served_by(self._folder)
 
     def _check_lock(self) -> None:
         """Refuse a lock that others may rely on, as Iceberg's ``HadoopCatalog`` takes it."""
@@ -283,7 +288,7 @@ class HadoopPointer:
 
     def _answers(self, *questions: Callable[[], str | None]) -> Iterator[str | None]:
         """Yield the questions' answers, asked concurrently where that is faster."""
-        return self._io.each(self._folder, lambda ask: ask(), questions)
+        return self._io.each(self._folder, lambda ask: ask(), questions, needs_all=False)
 
     def _beyond(self, version: int) -> str | None:
         """Return a file newer than a version's, if the hint names one.
@@ -316,7 +321,7 @@ class HadoopPointer:
         try:
             publish()
         except IcecombError as error:
-            if isinstance(error, FileAlreadyExistsError) and self._io.at_once(new.location) == 1:
+            if isinstance(error, FileAlreadyExistsError) and self._storage.refusal_is_proof:
                 return Conflict("another writer was first", new.location)
             # the request may have been sent twice on its way: an existing file may be this writer's
             return self._after(error, new)

@@ -124,7 +124,7 @@ class VersionFiles:
         """Yield the files of a version except one; checked lazily where that is as quick."""
         names = [f"{self.folder}/v{version}{spelling}" for spelling in _SPELLINGS]
         names = [name for name in names if name != but]
-        there = self._io.each(self.folder, self._io.exists, names)
+        there = self._io.each(self.folder, self._io.exists, names, needs_all=False)
         return (name for name, found in zip(names, there, strict=True) if found)
 
     def name(self, version: int, marker: str) -> str:

@@ -179,7 +179,7 @@ class _Count:
     def read(self, manifests: Sequence[ManifestFile], threads: int) -> None:
         """Count the files of manifests; delete manifests must come before data manifests."""
         fetched = fetch_batches(self._io, manifests, _statistics, cache=None)
-        workers = decoding_threads(self._io, manifests, threads)
+        workers = decoding_threads(manifests, threads)
         for part in chain.from_iterable(in_order(self._look_at, fetched, workers)):
             self._add(part)
 

@@ -26,7 +26,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.rows.values.partition_union import partition_union, union_columns
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.metadata import TableMetadata
@@ -90,8 +90,11 @@ class PartitionCounter:
 
     def of_manifests(self, manifests: Iterable[ManifestFile]) -> pa.Table:
         """Return the counts of the live files of manifests."""
-        parts = [self._live(manifest) for manifest in manifests if manifest.has_live_files()]
-        return self._counted(parts)
+        chosen = [manifest for manifest in manifests if manifest.has_live_files()]
+        for manifest in chosen:
+            spec_of(manifest, self._metadata)  # whose error names the manifest
+        columns = read_each_columns(self._io, chosen, self._metadata.spec_by_id)
+        return self._counted([self._live(each) for each in columns])
 
     def after(self, earlier: pa.Table, base_id: int, snapshot: Snapshot) -> pa.Table | None:
         """Return the counts of a snapshot, from those of one of its ancestors and later changes.
@@ -182,8 +185,7 @@ class PartitionCounter:
         snapshots = lazily(self._metadata.snapshots, Snapshot.from_json)
         return min(map(int, snapshots.members("timestamp-ms")))
 
-    def _live(self, manifest: ManifestFile) -> pa.Table:
-        columns = self._read(manifest)
+    def _live(self, columns: ManifestColumns) -> pa.Table:
         ones = pa.repeat(pa.scalar(1, pa.int64()), len(columns))
         return self._grouped(self._entries(columns, ones).filter(columns.live))
 

@@ -13,15 +13,12 @@ _MOST_FILES: Final = 64
 """Maximum number of files in a batch; more gain nothing."""
 
 
-def batches(
-    files: Iterable[T], length: Callable[[T], int], *, alone: bool = False
-) -> Iterator[list[T]]:
+def batches(files: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
     """Yield files in order, in growing batches that begin with one file, for a fast first result.
 
     Args:
         files: The files, consumed lazily.
         length: Function that returns the length of a file in bytes.
-        alone: Whether each file is a batch of its own.
     """
     batch: list[T] = []
     size, held = 1, 0
@@ -35,6 +32,6 @@ def batches(
         if len(batch) >= size:
             yield batch
             batch, held = [], 0
-            size = 1 if alone else min(2 * size, _MOST_FILES)
+            size = min(2 * size, _MOST_FILES)
     if batch:
         yield batch

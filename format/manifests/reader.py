@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from heapq import nlargest
+from itertools import accumulate, chain
 from types import EllipsisType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -46,8 +47,9 @@ def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
     """
     if not manifests:
         return 1
-    largest = max(manifest.manifest_length for manifest in manifests)
-    return max(1, min(io.at_once(manifests[0].manifest_path), _AHEAD // max(largest, 1)))
+    at_once = io.at_once(manifests[0].manifest_path)
+    largest = nlargest(at_once, (manifest.manifest_length for manifest in manifests))
+    return max(1, sum(held <= _AHEAD for held in accumulate(largest)))
 
 
 def read_each(
@@ -67,24 +69,21 @@ def read_each(
     return io.each(chosen[0].manifest_path, read, chosen, at_most)
 
 
-def decoding_threads(io: FileIO, manifests: Sequence[ManifestFile], at_most: int) -> int:
+def decoding_threads(manifests: Sequence[ManifestFile], at_most: int) -> int:
     """Return the useful number of threads to decode manifests of `fetch_batches`.
 
     Threads that decode small manifests hinder each other, so several pay off only if most bytes are
-    in large ones, or if reading waits for a network without being done ahead.
+    in large ones.
 
     Args:
-        io: File system that holds the manifests.
         manifests: The manifests to decode.
         at_most: Maximum number of threads.
     """
     if len(manifests) <= 1:
         return 1
-    is_local = io.served_by(manifests[0].manifest_path).is_local
-    waits = not is_local and manifests_at_once(io, manifests) == 1
     lengths = [manifest.manifest_length for manifest in manifests]
     in_large = sum(length for length in lengths if length > BATCH_BYTES)
-    return at_most if waits or in_large > sum(lengths) // 2 else 1
+    return at_most if in_large > sum(lengths) // 2 else 1
 
 
 def fetch_batches(
@@ -121,8 +120,7 @@ def fetch_batches(
             return manifest, error
 
     fetched = read_each(io, chosen, fetch) if ahead else ((one, None) for one in chosen)
-    alone = not ahead and not io.served_by(chosen[0].manifest_path).is_local
-    files: Iterator[Batch] = batches(fetched, lambda one: one[0].manifest_length, alone=alone)
+    files: Iterator[Batch] = batches(fetched, lambda one: one[0].manifest_length)
     return files
 
 
@@ -245,7 +243,7 @@ def read_each_columns(
     """
     chosen = list(manifests)
     wanted = columns if callable(columns) else _always(columns)
-    workers = decoding_threads(io, chosen, threads)
+    workers = decoding_threads(chosen, threads)
 
     def decode(batch: Batch) -> Iterable[ManifestColumns]:
         decoded = read_batch(io, batch, spec_by_id, wanted, cache=cache, unreadable=unreadable)

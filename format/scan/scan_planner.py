@@ -354,7 +354,7 @@ class ScanPlanner:
             return [self._select(*one, deletes) for one in zip(decoded, batch, strict=True)]
 
         batches = fetch_batches(self._io, manifests, columns)
-        workers = decoding_threads(self._io, manifests, _WORKERS)
+        workers = decoding_threads(manifests, _WORKERS)
         yield from chain.from_iterable(in_order(select, batches, workers))
 
     def _kept(self, manifest: ManifestFile, deletes: DeleteFileIndex) -> tuple[str, ...]:

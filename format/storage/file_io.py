@@ -234,19 +234,24 @@ class FileIO:
         work: Callable[[S], T],
         items: Iterable[S],
         at_most: int | None = None,
+        *,
+        needs_all: bool = True,
     ) -> Iterator[T]:
         """Yield the result of `work` for each item, in order.
 
-        On storage with slow requests, threads work on up to `at_once` items ahead of the consumer;
-        else each item is worked on when its result is requested.
+        Threads work on up to `at_once` items ahead of the consumer; if that is 1, each item is
+        worked on when its result is requested.
 
         Args:
             location: Any location in the storage.
             work: Function that reads or checks one item; it may raise.
             items: The items, consumed lazily.
             at_most: Maximum number of items at a time, for work that takes much memory.
+            needs_all: Whether all results will be requested; if not, nothing is worked on ahead
+                but where requests are slow.
         """
-        at_once = self.at_once(location)
+        ahead = needs_all or self.served_by(location).has_slow_requests
+        at_once = self.at_once(location) if ahead else 1
         return in_order(work, items, at_once if at_most is None else min(at_once, at_most))
 
     def folder_lock(self, location: str) -> FolderLock | None:

@@ -78,6 +78,13 @@ class FileSystem(ABC):
 
     at_once: int = 1
     """The useful number of concurrent requests; see `FileIO.at_once`."""
+    has_slow_requests: bool = False
+    """Whether asking what may not be needed costs less than waiting for another answer first."""
+    refusal_is_proof: bool = False
+    """Whether `FileAlreadyExistsError` proves that another writer created the file.
+
+    A conditional request that was sent twice on its way may be refused because of its first copy.
+    """
     is_local: bool = False
     """Whether reads only wait for disks of this machine."""
 

@@ -57,6 +57,7 @@ class LocalFileSystem(FileSystem):
     """
 
     is_local = True
+    refusal_is_proof = True
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = properties or {}

@@ -15,6 +15,7 @@ from pyiceberg.table import StaticTable
 from icecomb.format.errors import (
     CorruptFileError,
     ExpressionError,
+    NoSuchFileError,
     NoSuchSnapshotError,
     ValidationError,
 )
@@ -52,6 +53,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.local import LocalFileSystem
 
 SCHEMA = Schema(
     (
@@ -747,6 +749,27 @@ def test_a_damaged_manifest_is_named(tmp_path):
     manifest_cache({}).clear()
     with pytest.raises(CorruptFileError, match="truncated"):
         table.inspect.files()
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_missing_manifest_is_named_however_many_are_read_at_a_time(
+    tmp_path, monkeypatch, at_once
+):
+    monkeypatch.setattr(LocalFileSystem, "at_once", at_once)
+    table = Story(tmp_path)
+    for name in ("a", "b", "c"):
+        table.append(data_file(name))
+    manifest_cache({}).clear()
+    found = table.inspect.files()["file_path"].to_pylist()
+    assert found == ["/t/data/c.parquet", "/t/data/b.parquet", "/t/data/a.parquet"]
+    assert table.inspect.partitions()["file_count"].to_pylist() == [3]
+    manifest = read_manifests(table.io, table.metadata.current_snapshot())[1].manifest_path
+    table.io.delete(manifest)
+    manifest_cache({}).clear()
+    for ask in (table.inspect.files, table.inspect.entries, table.inspect.partitions):
+        with pytest.raises(NoSuchFileError) as caught:
+            ask()
+        assert caught.value.context["path"] == manifest
 
 
 def test_a_missing_delete_file_is_named(tmp_path):

@@ -95,7 +95,7 @@ class VectorReader:
         with reading:
             start, known = self._kept.get(path, (0, b""))
             if not (start <= offset and end <= start + len(known)):
-                least = _FAR if self._io.at_once(path) > 1 else _NEAR
+                least = _FAR if self._io.served_by(path).has_slow_requests else _NEAR
                 stop = max(end, min(offset + least, size))
                 start, known = offset, self._range(vector, offset, stop)
                 self._keep(path, start, known)

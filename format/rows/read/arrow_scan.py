@@ -283,7 +283,8 @@ class ArrowScan:
         workers = self._workers
         # a limit is mostly reached in the first files: others would be opened in vain
         if self._asked_workers is None and self._limit is None:
-            far = any(self._io.at_once(task.file.file_path) > 1 for task in first)
+            storages = (self._io.served_by(task.file.file_path) for task in first)
+            far = any(storage.has_slow_requests for storage in storages)
             workers = _WORKERS if far else workers
         batches = stream(producers, workers, ordered=self._ordered, depth=depth)
         try:

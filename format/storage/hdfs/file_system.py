@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
-_AT_ONCE: Final = 8
 _IDENTITY: Final = (
     "HADOOP_USER_NAME",
     "HADOOP_PROXY_USER",
@@ -68,10 +67,13 @@ class HdfsFileSystem(FileSystem):
         ConfigurationError: If a property is invalid.
     """
 
+    at_once = 8
+    refusal_is_proof = True
+
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = hadoop_properties(properties or {})
         self._clusters: dict[Hashable, WebHdfs] = {}
-        self._creations = Creations(_AT_ONCE)
+        self._creations = Creations(self.at_once)
         self._engine = HDFS_ENGINE.of(self._properties)
         self._trash = HDFS_TRASH.of(self._properties)
 
@@ -222,7 +224,7 @@ class HdfsFileSystem(FileSystem):
             except IcecombError as error:
                 failed.append((location, error))
 
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hdfs-delete") as pool:
+        with ThreadPoolExecutor(self.at_once, thread_name_prefix="hdfs-delete") as pool:
             for _ in pool.map(one, locations):
                 pass
         if failed:

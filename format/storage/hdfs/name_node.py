@@ -36,17 +36,18 @@ class ActiveNameNodes:
 
     def has(self, origin: str) -> bool:
         """Return whether a name node is active, or reports no state and refuses no writes."""
-        until = self._trusted.get(origin)
+        trusted = self._trusted  # an answer to a question of before a `discard` goes with it
+        until = trusted.get(origin)
         if until is None or time.monotonic() > until:
-            self._trusted.pop(origin, None)
+            trusted.pop(origin, None)
             if self._ask(origin) not in {"active", ""}:
                 return False
-            self._trusted[origin] = time.monotonic() + _TRUSTED_S
+            trusted[origin] = time.monotonic() + _TRUSTED_S
         return True
 
     def discard(self) -> None:
         """Discard the cached states, so that the next call asks again."""
-        self._trusted.clear()
+        self._trusted = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class ObjectFileSystem(FileSystem):
     """The name of the store, for messages."""
     example: str = "scheme://bucket/key"
     """An example of a location, for messages."""
+    has_slow_requests = True
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = properties or {}

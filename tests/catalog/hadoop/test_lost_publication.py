@@ -10,8 +10,13 @@ import pytest
 
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Unknown
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
-from icecomb.format.errors import FileIOError, FileStateUnknownError
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError, FileStateUnknownError
 from icecomb.format.spec.change.update import SetPropertiesUpdate, update_table_metadata
+from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
+from icecomb.format.storage.local import LocalFileSystem
+from icecomb.format.storage.object_store.azure import AzureFileSystem
+from icecomb.format.storage.object_store.google import GoogleFileSystem
+from icecomb.format.storage.object_store.s3 import S3FileSystem
 
 LOST = FileStateUnknownError("the answer was lost")
 
@@ -70,3 +75,19 @@ def test_a_version_that_is_not_there_may_still_come(pointer, monkeypatch):
 def test_a_version_that_was_refused_and_is_not_there_is_an_error(pointer, monkeypatch):
     with pytest.raises(FileIOError, match="no space"):
         swapped(pointer, monkeypatch, "nothing", FileIOError("no space"))
+
+
+@pytest.mark.parametrize(("is_proof", "outcome"), [(True, Conflict), (False, Committed)])
+def test_a_refusal_where_requests_are_repeated_may_be_of_its_own_repetition(
+    pointer, monkeypatch, is_proof, outcome
+):
+    """Whatever the number of requests at a time, which may be one on an object store, too."""
+    monkeypatch.setattr(LocalFileSystem, "refusal_is_proof", is_proof)
+    taken = FileAlreadyExistsError("the name is taken")
+    assert isinstance(swapped(pointer, monkeypatch, "ours", taken), outcome)
+
+
+def test_only_object_stores_repeat_what_creates_a_file():
+    kinds = (LocalFileSystem, HdfsFileSystem, S3FileSystem, GoogleFileSystem, AzureFileSystem)
+    assert [kind.refusal_is_proof for kind in kinds] == [True, True, False, False, False]
+    assert [kind.has_slow_requests for kind in kinds] == [False, False, True, True, True]

@@ -214,8 +214,8 @@ def test_partitions_are_read_from_statistics_without_any_manifest(
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("a manifest was read")
 
-    name = "icecomb.format.inspect.partition_statistics.read_manifest_columns"
-    monkeypatch.setattr(name, refuse)
+    for name in ("read_manifest_columns", "read_each_columns"):
+        monkeypatch.setattr(f"icecomb.format.inspect.partition_statistics.{name}", refuse)
     assert shown(table, statistics=True) == expected
     with pytest.raises(AssertionError, match="a manifest was read"):
         shown(table, statistics=False)

@@ -65,7 +65,7 @@ class MemoryHdfs:
         class Handler(_Handler):
             server_side = memory
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.address = f"127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -182,6 +182,10 @@ class MemoryHdfs:
 
     def _checkaccess(self, path: str, _: Any) -> None:
         self._status(path, "")
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64
 
 
 class _Handler(BaseHTTPRequestHandler):

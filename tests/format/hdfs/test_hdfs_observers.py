@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -212,3 +213,39 @@ def test_roles_that_are_hidden_are_not_asked_for_again_and_again(nodes, io):
     for _ in range(5):
         assert io.exists(f"{PLACE}/x")
     assert len(asked) == 1
+
+
+def test_what_a_name_node_said_of_itself_before_roles_changed_is_not_believed_after():
+    said = iter(["active", "standby"])
+
+    def ask(_):
+        nodes.discard()  # another thread noticed the change meanwhile
+        return next(said)
+
+    nodes = name_node.ActiveNameNodes(ask)
+    assert [nodes.has("http://nn1"), nodes.has("http://nn1")] == [True, False]
+
+
+def test_threads_that_read_together_all_follow_the_roles_that_change(nodes, io):
+    first, second = nodes
+    places = [f"{PLACE}/{number}" for number in range(40)]
+    for node in nodes:
+        node.retries = True
+        for number in range(40):
+            node.put(f"/t/{number}", b"%d" % number)
+    first.state = "standby"
+
+    def change():
+        first.state, second.state = "active", "standby"
+
+    found = io.each(PLACE, io.read, places)
+    assert next(found) == b"0"
+    second.before["OPEN"] = change
+    assert list(found) == [b"%d" % number for number in range(1, 40)]
+
+
+def test_files_are_read_side_by_side(nodes, io):
+    nodes[0].put("/t/x", b"data")
+    together = threading.Barrier(8)
+    found = io.each(PLACE, lambda place: (together.wait(60), io.read(place))[1], [f"{PLACE}/x"] * 8)
+    assert list(found) == [b"data"] * 8

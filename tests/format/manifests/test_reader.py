@@ -27,6 +27,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.reader import (
     decoding_threads,
     fetch_batches,
+    manifests_at_once,
     read_batch,
     read_each_columns,
     read_manifest,
@@ -334,10 +335,23 @@ def test_threads_decode_only_where_most_bytes_are_in_large_manifests(tmp_path):
     small = [written(tmp_path, number) for number in range(5)]
     large = replace(small[0], manifest_length=BATCH_BYTES + 1)
     many = [replace(small[1], manifest_length=BATCH_BYTES // 2)] * 4
-    assert decoding_threads(IO, small, 4) == 1
-    assert decoding_threads(IO, [large, *many], 4) == 1
-    assert decoding_threads(IO, [large, *many[:1]], 4) == 4
-    assert decoding_threads(IO, [large], 4) == 1
+    assert decoding_threads(small, 4) == 1
+    assert decoding_threads([large, *many], 4) == 1
+    assert decoding_threads([large, *many[:1]], 4) == 4
+    assert decoding_threads([large], 4) == 1
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "at_once"),
+    [([], 1), ([1], 1), ([1] * 3, 3), ([1] * 100, 8), ([9] * 100, 7), ([33] * 9, 1), ([65, 1], 1),
+     ([1] * 40 + [40] + [1] * 40, 8), ([1, 40, 40, 1], 1)],
+)  # fmt: skip
+def test_of_large_manifests_fewer_are_held_at_a_time(tmp_path, mebibytes, at_once):
+    io = FileIO()
+    io.at_once = lambda _: 8  # type: ignore[method-assign]
+    one = written(tmp_path, 0)
+    manifests = [replace(one, manifest_length=size << 20) for size in mebibytes]
+    assert manifests_at_once(io, manifests) == at_once
 
 
 def test_a_manifest_that_is_asked_for_again_keeps_no_other_in_memory(tmp_path):
@@ -372,13 +386,13 @@ def test_who_needs_the_first_manifest_reads_no_other(tmp_path):
     assert len(read) == len(set(read))
 
 
-@given(st.lists(st.integers(0, 2 * BATCH_BYTES), max_size=300), st.booleans())
-def test_batches_are_all_files_in_their_order_within_their_bounds(lengths, alone):
+@given(st.lists(st.integers(0, 2 * BATCH_BYTES), max_size=300))
+def test_batches_are_all_files_in_their_order_within_their_bounds(lengths):
     items = list(enumerate(lengths))
-    found = list(batches(items, lambda item: item[1], alone=alone))
+    found = list(batches(items, lambda item: item[1]))
     assert [item for batch in found for item in batch] == items
     for batch in found:
-        assert 1 <= len(batch) <= (1 if alone else 64)
+        assert 1 <= len(batch) <= 64
         assert len(batch) == 1 or sum(length for _, length in batch) <= BATCH_BYTES
 
 

@@ -350,6 +350,19 @@ def test_each_item_is_worked_on_in_order_and_where_requests_take_long_ahead(tmp_
         list(io.each(place, lambda number: 1 // number, (1, 0, 1)))
 
 
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_may_not_be_needed_is_asked_ahead_only_where_requests_are_slow(
+    tmp_path, monkeypatch, slow
+):
+    monkeypatch.setattr(LocalFileSystem, "at_once", 4)
+    monkeypatch.setattr(LocalFileSystem, "has_slow_requests", slow)
+    begun = []
+    found = FileIO().each(str(tmp_path), begun.append, range(9), needs_all=False)
+    next(found)
+    found.close()
+    assert (len(begun) > 1) == slow
+
+
 def test_work_on_each_item_ends_when_it_is_not_wanted_any_more(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalFileSystem, "at_once", 2)
     cancellation = Cancellation()
