@@ -18,7 +18,6 @@ OF_ANY_STORE = {name for name in dir(CatalogSuite) if name.startswith("test_")} 
     "test_rows_appended_are_there_for_everybody",
     "test_a_stale_object_commits_on_what_others_did",
     "test_a_refused_change_leaves_nothing_behind",
-    "test_of_two_processes_making_one_table_one_wins",
     "test_purging_deletes_the_tables_files",
 }
 """What depends little on how a store makes, lists and deletes files."""
@@ -81,7 +80,7 @@ class TestHadoopCatalogOnS3(CatalogSuite):
 class TestHadoopCatalogOnHdfs(CatalogSuite):
     """On a folder of a real HDFS."""
 
-    only_full = OF_ANY_STORE | {MAKING}
+    only_full = OF_ANY_STORE
 
     @pytest.fixture
     def catalog(self, hdfs):

@@ -21,6 +21,9 @@ BY_HTTP = {
     "test_a_folder_shows_what_is_in_it_and_not_what_is_below",
     "test_folders_are_made_listed_and_deleted_when_empty",
     "test_of_many_creators_of_a_folder_exactly_one_succeeds",
+    "test_rename_does_not_overwrite",
+    "test_a_prepared_file_takes_the_place_of_another_where_that_is_said",
+    "test_the_end_of_a_side_by_side_block_raises_what_went_wrong_with_one",
 }
 """What HDFS is asked by HTTP whatever brings the data."""
 
