@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
+from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import (
     FileAlreadyExistsError,
     FileIOError,
@@ -248,25 +249,30 @@ class HdfsFileSystem(FileSystem):
         return _file(web.status(address.path, location), location).size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """Implement `FileIO.list` with one call per folder."""
+        """Implement `FileIO.list` with one call per folder; of siblings some are asked ahead."""
         self._creations.wait()
         web, address = self.cluster(prefix)
-        folders = [""]
         shown = prefix.rstrip("/")
-        while folders:
-            inner = folders.pop()
-            try:
-                entries = web.entries(
-                    posixpath.join(address.path, inner).rstrip("/") or "/", prefix
-                )
-            except NoSuchFileError:
+
+        def look(inner: str) -> tuple[str, Sequence[HdfsStatus]]:
+            path = posixpath.join(address.path, inner).rstrip("/") or "/"
+            with suppress(NoSuchFileError):
+                return inner, web.entries(path, prefix)
+            return inner, ()
+
+        levels = [iter((look(""),))]
+        while levels:
+            found = next(levels[-1], None)
+            if found is None:
+                levels.pop()
                 continue
+            inner, entries = found
             for entry in entries:
                 if not entry.is_folder:
                     name = f"{shown}/{inner}{entry.name}" if entry.name else prefix
                     yield FileStatus(name, entry.size, entry.mtime_ms, entry.file_id)
             below = [f"{inner}{entry.name}/" for entry in entries if entry.is_folder]
-            folders.extend(reversed(below))
+            levels.append(in_order(look, below, min(len(below), self.at_once)))
 
     def rename(self, source: str, target: str) -> None:
         """Implement `FileIO.rename`."""

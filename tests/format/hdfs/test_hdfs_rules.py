@@ -5,6 +5,8 @@ The same on a real HDFS: `test_hdfs_faults`.
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
@@ -139,3 +141,26 @@ def test_a_read_that_breaks_off_is_repeated_at_another_data_node(io, proxy, memo
     assert proxy.calls["OPEN@data"] == 2
     with pytest.raises(NoSuchFileError):
         io.read(f"{PLACE}/y")
+
+
+def test_folders_beside_each_other_are_looked_at_together_and_listed_in_order(
+    io, memory, monkeypatch
+):
+    wanted = ["/t/a", *(f"/t/p{number}/x" for number in range(8))]
+    wanted.insert(5, "/t/p3/deep/y")
+    for path in wanted:
+        memory.put(path, b"")
+    together = threading.Barrier(8)
+
+    class Each(dict):
+        pop = dict.get  # not only the next time
+
+    def look():
+        if memory.calls.count("LISTSTATUS") == 1:  # those below the first
+            together.wait(60)
+
+    memory.calls.clear()
+    monkeypatch.setattr(memory, "before", Each(LISTSTATUS=look))
+    found = [file.location.removeprefix("hdfs://lake") for file in io.list(PLACE)]
+    assert found == wanted
+    assert memory.calls.count("LISTSTATUS") == 10
