@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 
-from icecomb.format.errors import IcecombError
 from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.inspect.entry_rows import EntryRows, statistics_for
 from icecomb.format.inspect.manifest_choice import choose_manifests, each_manifest, spec_of
 from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
 from icecomb.format.inspect.metadata_table import Part, Request, Rows
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
-from icecomb.format.manifests.reader import fetch_batches, read_manifest_columns
+from icecomb.format.manifests.reader import Fetched, fetch_batches, read_batch
 from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
@@ -55,25 +54,19 @@ class EntryTable:
         for manifests in given or each_manifest(self.io, iter(self.snapshots)):
             possible = [manifest for manifest in manifests if self._possible(manifest)]
             chosen = choose_manifests(possible, request.row_filter, self.metadata, ids)
-            for manifest, data in chain.from_iterable(
-                fetch_batches(self.io, chosen, lambda _: statistics)
-            ):
-                yield partial(self._rows, manifest, data, statistics)
+            batches = fetch_batches(self.io, chosen, lambda _: statistics)
+            for fetched in chain.from_iterable(batches):
+                yield partial(self._rows, fetched, statistics)
 
     def _possible(self, manifest: ManifestFile) -> bool:
         live = not self.is_files or manifest.has_live_files()
         return live and manifest.content in self.contents
 
-    def _rows(
-        self,
-        manifest: ManifestFile,
-        data: bytes | IcecombError | None,
-        statistics: frozenset[str],
-    ) -> Iterator[Rows]:
+    def _rows(self, fetched: Fetched, statistics: frozenset[str]) -> Iterator[Rows]:
+        manifest, _ = fetched
         spec = spec_of(manifest, self.metadata)
-        if isinstance(data, IcecombError):
-            raise data
-        columns = read_manifest_columns(self.io, manifest, statistics, spec=spec, data=data)
+        known = self.metadata.spec_by_id
+        [columns] = read_batch(self.io, (fetched,), known, lambda _: statistics)
         schema = self.metadata.schema()
         doubted = ColumnDoubts(self.metadata, schema).of(columns)
         rows: Rows = EntryRows(columns, spec, schema, doubted=doubted)

@@ -247,8 +247,8 @@ class FileIO:
             work: Function that reads or checks one item; it may raise.
             items: The items, consumed lazily.
             at_most: Maximum number of items at a time, for work that takes much memory.
-            needs_all: Whether all results will be requested; if not, nothing is worked on ahead
-                but where requests are slow.
+            needs_all: Whether all results will be requested; if not, items are worked on ahead
+                only where requests are slow.
         """
         ahead = needs_all or self.served_by(location).has_slow_requests
         at_once = self.at_once(location) if ahead else 1

@@ -79,7 +79,7 @@ class FileSystem(ABC):
     at_once: int = 1
     """The useful number of concurrent requests; see `FileIO.at_once`."""
     has_slow_requests: bool = False
-    """Whether asking what may not be needed costs less than waiting for another answer first."""
+    """Whether it costs less to ask what may not be needed than to wait for another answer first."""
     refusal_is_proof: bool = False
     """Whether `FileAlreadyExistsError` proves that another writer created the file.
 

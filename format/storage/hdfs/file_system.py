@@ -249,7 +249,7 @@ class HdfsFileSystem(FileSystem):
         return _file(web.status(address.path, location), location).size
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
-        """Implement `FileIO.list` with one call per folder; of siblings some are asked ahead."""
+        """Implement `FileIO.list` with one call per folder, concurrently for siblings."""
         self._creations.wait()
         web, address = self.cluster(prefix)
         shown = prefix.rstrip("/")

@@ -36,7 +36,7 @@ class ActiveNameNodes:
 
     def has(self, origin: str) -> bool:
         """Return whether a name node is active, or reports no state and refuses no writes."""
-        trusted = self._trusted  # an answer to a question of before a `discard` goes with it
+        trusted = self._trusted  # what was asked before a `discard` is discarded, too
         until = trusted.get(origin)
         if until is None or time.monotonic() > until:
             trusted.pop(origin, None)
