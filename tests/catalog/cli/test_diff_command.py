@@ -385,13 +385,13 @@ def test_only_manifests_that_one_state_has_are_read(
         table.append(rows(number))
     *_, before, after = ids_of(table)
     read: list[str] = []
-    real = file_tables.read_manifest_columns
+    real = file_tables.read_batch
 
-    def reading(io: Any, manifest: Any, *more: Any, **options: Any) -> Any:
-        read.append(manifest.manifest_path)
-        return real(io, manifest, *more, **options)
+    def reading(io: Any, batch: Any, *more: Any) -> Any:
+        read.extend(manifest.manifest_path for manifest, _ in batch)
+        return real(io, batch, *more)
 
-    monkeypatch.setattr(file_tables, "read_manifest_columns", reading)
+    monkeypatch.setattr(file_tables, "read_batch", reading)
     assert diff(before, after)[1]["added"]["data_files"] == 1
     known = StaticTable.from_metadata(table.metadata_location).inspect.manifests().to_pylist()
     assert read == [row["path"] for row in known if row["added_snapshot_id"] == int(after)]

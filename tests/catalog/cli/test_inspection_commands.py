@@ -434,17 +434,17 @@ def test_files_are_printed_while_manifests_are_read(
         many.append(rows(1, number))
     opened: list[str] = []
     opened_before: list[int] = []
-    read, write = file_tables.read_manifest_columns, output.write_line
+    read, write = file_tables.read_batch, output.write_line
 
-    def reading(io: Any, manifest: Any, *more: Any, **options: Any) -> Any:
-        opened.append(manifest.manifest_path)
-        return read(io, manifest, *more, **options)
+    def reading(io: Any, batch: Any, *more: Any) -> Any:
+        opened.extend(manifest.manifest_path for manifest, _ in batch)
+        return read(io, batch, *more)
 
     def writing(text: str, *more: Any) -> None:
         opened_before.append(len(opened))
         write(text, *more)
 
-    monkeypatch.setattr(file_tables, "read_manifest_columns", reading)
+    monkeypatch.setattr(file_tables, "read_batch", reading)
     monkeypatch.setattr(output, "write_line", writing)
     # the first rows say how wide the columns are; lists for programs are kept until they are whole
     monkeypatch.setattr(output, "_MEASURED", 5)
