@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+_OWN_RECIPE = ("pyproject.toml", "spark/packaging/backend.py")
 _STAMP = ".recipe"
 """A file in each environment that was made here."""
 
@@ -66,7 +67,7 @@ def prepare(*, peers: bool) -> Path:
         )
     for variable in ELSEWHERE:
         os.environ.pop(variable, None)
-    recipe = (ROOT / "pyproject.toml").read_text()
+    recipe = "".join((ROOT / file).read_text() for file in _OWN_RECIPE)
     wanted = [(VENV, ["-e", ".[spark,demo,test]"], recipe)]
     if peers:
         wanted += [(venv, [what], what) for venv, what in PEERS.items()]

@@ -33,10 +33,10 @@ def test_mypy_finds_the_mistakes_in_a_users_file_and_no_others() -> None:
 
 @pytest.mark.gate("starts pyright, which keeps nothing of what it has read")
 def test_pyright_finds_the_mistakes_in_a_users_file_and_no_others(tmp_path: Path) -> None:
+    # it is told of the environment alone, as an editor is
     project = tmp_path / "pyrightconfig.json"
     settings = {
         "include": [str(USERS_CODE.parent)],
-        "extraPaths": [str(ROOT / "build" / "typing")],
         "typeCheckingMode": "standard",
         "enableTypeIgnoreComments": True,
         "reportUnnecessaryTypeIgnoreComment": "error",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,67 @@ def run_block(block: str, folder: Path, warehouse: Path, before: str = "") -> st
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def on_a_fresh_clone(command: str, folder: Path, seconds: int) -> str:
+    """What a command line prints in a new clone of this repository, for a user who has nothing yet."""
+    clone, home = folder / "clone", folder / "home"
+    home.mkdir()
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)  # noqa: S607 - its place differs by system
+    kept = {key: os.environ[key] for key in ("PATH", "LANG", "JAVA_HOME") if key in os.environ}
+    # which registry the machine has, and no more: not what its user has set up or kept
+    kept |= {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_"))}
+    (home / "tmp").mkdir()
+    done = subprocess.run(
+        ["/bin/sh", "-ec", command],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=clone,
+        env={**kept, "HOME": str(home), "TMPDIR": str(home / "tmp")},
+        timeout=seconds,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_its_first_two_blocks_are_the_demo_and_the_gate() -> None:
+    demo, gate, *_ = blocks("sh")
+    assert demo.strip().endswith("/bin/icecomb demo")
+    assert gate.strip() == "python3 -m tests"
+    # CI runs that on a clean checkout
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == f"exec {gate.strip()}"
+    first_screen = "\n".join(README.splitlines()[:20])
+    assert demo in first_screen
+    assert gate in first_screen
+
+
+@pytest.mark.jvm
+@pytest.mark.full("installs all anew, pyspark too")
+def test_its_first_command_runs_on_a_fresh_clone_with_an_empty_home(tmp_path: Path) -> None:
+    demo, *_ = blocks("sh")
+    found = on_a_fresh_clone(demo, tmp_path, 1200)
+    assert "flights" in found
+
+
+@pytest.mark.jvm
+@pytest.mark.full("makes the environment of the tests anew")
+def test_its_second_command_runs_on_a_fresh_clone_with_an_empty_home(tmp_path: Path) -> None:
+    _, gate, *_ = blocks("sh")
+    found = on_a_fresh_clone(f"{gate.strip()} fast", tmp_path, 1800)
+    assert "icecomb: PASSED" in found
+
+
+@pytest.mark.full("installs each part anew")
+@pytest.mark.parametrize("block", [2, 3])
+def test_its_other_install_lines_bring_what_the_blocks_behind_them_import(
+    tmp_path: Path, block: int
+) -> None:
+    line = blocks("sh")[block].strip()
+    assert line.endswith("/bin/python")
+    imported = "icecomb, pyarrow" if block == 2 else "icecomb.spark, pyspark"
+    found = on_a_fresh_clone(f"{line} -c 'import {imported}; print(1)'", tmp_path, 900)
+    assert found.splitlines()[-1] == "1"
 
 
 def test_its_first_block_is_python_alone_without_java_spark_and_extras(tmp_path: Path) -> None:
@@ -94,5 +156,5 @@ def test_its_migration_commands_exist(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_it_is_one_page_of_lines_that_fit_a_screen() -> None:
-    assert len(README.splitlines()) <= 100
+    assert len(README.splitlines()) <= 125
     assert [line for line in README.splitlines() if len(line) > 120] == []

@@ -3,14 +3,20 @@
 The jars are compiled from the local sources for every supported Spark, and packed from a copy of
 the tree: the wheel contains nothing left behind by an earlier build, and the tree stays unchanged,
 so that no ready-made jar can hide sources that changed later.
+
+An editable install is that of setuptools, which finds the folders by an import hook, and beside it
+the path of a link to this tree: editors and type checkers run no hooks, and find `icecomb` there.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import shutil
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +24,6 @@ from typing import Any, Final
 
 from setuptools import build_meta
 from setuptools.build_meta import (
-    build_editable,
     build_sdist,
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
@@ -44,13 +49,54 @@ _PARTS: Final = (
 )
 
 Settings = Mapping[str, Any] | None
-"""The front end's settings: `spark`, one or several Spark folders to compile against."""
+"""The front end's settings, of wheels.
+
+* `spark`: one or several Spark folders to compile against.
+* `jars`: `first-use` for a wheel without jars, which are compiled where they are first used.
+"""
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """List what a wheel's build needs besides setuptools: a Spark, and icecomb's own imports."""
-    del config_settings
+    if not _with_jars(config_settings):
+        return []
     return ["filelock>=3.12", "platformdirs>=4.0", "pyspark>=4.3,<4.4"]
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: Settings = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Build setuptools' editable wheel, and add the path that editors need (PEP 660)."""
+    name: str = build_meta.build_editable(
+        wheel_directory, dict(config_settings or {}), metadata_directory
+    )
+    _add_path(Path(wheel_directory) / name, _import_root())
+    return name
+
+
+def _import_root() -> Path:
+    """Make the folder in which this tree is called `icecomb`, where there is none."""
+    link = _TREE / "build" / "typing" / "icecomb"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to("../..")
+    return link.parent
+
+
+def _add_path(wheel: Path, folder: Path) -> None:
+    """Add a `.pth` file with this folder to a wheel."""
+    content = f"{folder}\n".encode()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    with zipfile.ZipFile(wheel) as archive:
+        files = {info.filename: archive.read(info) for info in archive.infolist()}
+    (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
+    files["icecomb.pth"] = content
+    files[record] += f"icecomb.pth,sha256={digest},{len(content)}\n".encode()
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
 
 
 def build_wheel(
@@ -64,7 +110,8 @@ def build_wheel(
     with tempfile.TemporaryDirectory(prefix="icecomb-wheel-") as scratch, _own_modules(scratch):
         copy = Path(scratch) / "tree"
         _copy_tree(copy)
-        _add_jars(copy, _given(config_settings))
+        if _with_jars(config_settings):
+            _add_jars(copy, _given(config_settings))
         before = Path.cwd()
         os.chdir(copy)
         try:
@@ -72,6 +119,18 @@ def build_wheel(
         finally:
             os.chdir(before)
         return name
+
+
+def _with_jars(settings: Settings) -> bool:
+    """Whether a wheel shall contain its jars; refuses settings that there are not."""
+    given = settings or {}
+    if unknown := sorted(set(given) - {"spark", "jars"}):
+        raise ValueError(f"there are the settings spark and jars, not {', '.join(unknown)}")
+    if given.get("jars", "first-use") != "first-use":
+        raise ValueError(f"jars can be first-use, not {given['jars']}; without it all are compiled")
+    if len(given) > 1:
+        raise ValueError("jars=first-use compiles nothing: leave spark=FOLDER out")
+    return "jars" not in given
 
 
 def _given(settings: Settings) -> list[Path]:
