@@ -6,6 +6,7 @@ So each value checks its members when it is created.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import operator
 from collections.abc import Iterable, Mapping
@@ -54,6 +55,38 @@ def checked_int(
             f"{_begun(what)} is {number}, must be {span}", hint="Give a number in that range."
         )
     return number
+
+
+def checked_instant(what: str, value: Any, least: int = -MAX_LONG - 1) -> int:
+    """Return a point in time as milliseconds since 1970-01-01 UTC, rounded down.
+
+    A time without a zone is refused: it is local to those who call `datetime.now()`, and UTC to
+    those who call `datetime.utcnow()`; files that are hours younger would be deleted.
+
+    Args:
+        what: Name of the argument, for the message.
+        value: A datetime with a zone, or milliseconds since the epoch.
+        least: The smallest allowed number of milliseconds.
+
+    Raises:
+        ValidationError: If it is neither, or before `least`.
+    """
+    if not isinstance(value, dt.datetime):
+        if isinstance(value, (str, bytes, float, dt.date, dt.timedelta)):
+            raise ValidationError(
+                f"{_begun(what)} must be a point in time, not {value!r}",
+                hint="Give a datetime with a zone, as datetime.now(timezone.utc) - "
+                "timedelta(days=7), or milliseconds since 1970-01-01 UTC.",
+            )
+        return checked_int(what, value, least, MAX_LONG)
+    if value.utcoffset() is None:
+        raise ValidationError(
+            f"{_begun(what)} needs a zone: {value}",
+            hint="Call .astimezone() for the zone of this machine, or "
+            ".replace(tzinfo=timezone.utc).",
+        )
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    return checked_int(what, (value - epoch) // dt.timedelta(milliseconds=1), least, MAX_LONG)
 
 
 def any_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from icecomb.format.argument import check_flags
+from icecomb.format.argument import check_flags, checked_instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -385,14 +385,11 @@ class Maintenance:
             older_than: Only files moved before this time; see `remove_orphan_files`.
             dry_run: Whether only to count them.
         """
-        from icecomb.catalog.maintenance.orphans import milliseconds
         from icecomb.catalog.maintenance.quarantine import empty_quarantine
 
         check_flags(dry_run=dry_run)
-
-        return empty_quarantine(
-            self._table.io, self._table.location(), milliseconds(older_than), dry_run=dry_run
-        )
+        before_ms = checked_instant("older_than", older_than, 0)
+        return empty_quarantine(self._table.io, self._table.location(), before_ms, dry_run=dry_run)
 
     def rewrite_manifests(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from icecomb.catalog.maintenance.session_listing import (
     list_by_session,
 )
 from icecomb.catalog.report.progress import SILENT, each
-from icecomb.format.argument import MAX_LONG, any_text, checked_int
+from icecomb.format.argument import any_text, checked_instant, checked_int
 from icecomb.format.errors import (
     NoSuchFileError,
     ValidationError,
@@ -104,7 +104,7 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool | None) -> int
     now_ms = int(time.time() * 1000)
     if older_than is None:
         return now_ms - DEFAULT_AGE_MS
-    limit = milliseconds(older_than)
+    limit = checked_instant("older_than", older_than, 0)
     if limit > now_ms - DAY_MS and not any_age:
         raise ValidationError(
             "Cannot remove orphan files that are younger than 24 hours: a writer that is under way "
@@ -114,18 +114,6 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool | None) -> int
             else "choose an earlier time; any_age=True (--any-age) allows it if nobody writes",
         )
     return limit
-
-
-def milliseconds(when: datetime | int) -> int:
-    """Convert a time (one without zone is UTC) or number to milliseconds since the epoch.
-
-    Raises:
-        ValidationError: If it is neither.
-    """
-    if isinstance(when, datetime):
-        aware = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
-        return int(aware.timestamp() * 1000)
-    return checked_int("time in milliseconds, or a datetime,", when, 0, MAX_LONG)
 
 
 def named_files(
@@ -140,7 +128,7 @@ def named_files(
         location, time_of = (each_file, None) if isinstance(each_file, str) else each_file
         yield (
             any_text("path of a file", location),
-            None if time_of is None else milliseconds(time_of),
+            None if time_of is None else checked_instant("time of a file", time_of, 0),
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icecomb.format.argument import any_text
+from icecomb.format.errors import ValidationError
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
@@ -53,7 +55,6 @@ class Merge:
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        from icecomb.format.errors import ValidationError
         from icecomb.format.row_changes.merge_condition import merge_condition
 
         aliases = target_alias, source_alias
@@ -190,6 +191,29 @@ class Merge:
     ) -> Self:
         from icecomb.format.row_changes.merge_clause import Action, Clause
 
-        given = None if values is None else dict(values)
+        given = None if values is None else _sql_texts(values)
+        if condition is not None:
+            any_text("condition of a clause", condition)
         clauses.append(Clause(Action[action], condition, given, tuple(except_cols)))
         return self
+
+
+def _sql_texts(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the expressions of a clause by column.
+
+    Raises:
+        ValidationError: If they are no mapping of texts.
+    """
+    if not isinstance(values, Mapping):
+        raise ValidationError(
+            f"A clause sets columns by name, not {values!r}",
+            hint='Give SQL text by column, as {"amount": "t.amount + s.amount"}.',
+        )
+    for column, value in values.items():
+        any_text("column that a clause sets", column)
+        if not isinstance(value, str):
+            raise ValidationError(
+                f"The value of column {column!r} must be SQL text, not {value!r}",
+                hint=f"Write it as SQL: {str(value)!r}, with quotes inside for text and dates.",
+            )
+    return dict(values)

@@ -11,11 +11,13 @@ from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.table.metadata_operations import MetadataOperations
 from icecomb.catalog.table.row_operations import RowOperations
-from icecomb.format.argument import MAX_LONG, check_flags, checked_int
+from icecomb.format.argument import MAX_LONG, check_flags, checked_instant
 from icecomb.format.errors import NoSuchSnapshotError
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from icecomb.catalog import Catalog, Maintenance
@@ -152,17 +154,17 @@ class Table(RowOperations, MetadataOperations):
 
     def snapshot_as_of_timestamp(
         self,
-        timestamp_ms: int,
+        timestamp_ms: int | datetime,
         inclusive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
     ) -> Snapshot | None:
         """Return the snapshot current at a time; None if the log has none, or it expired.
 
         Args:
-            timestamp_ms: Milliseconds from 1970-01-01 UTC.
+            timestamp_ms: Milliseconds since 1970-01-01 UTC, or a datetime with a zone.
             inclusive: Whether a snapshot made in exactly that millisecond counts.
         """
         check_flags(inclusive=inclusive)
-        instant = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG, MAX_LONG)
+        instant = checked_instant("timestamp_ms", timestamp_ms, -MAX_LONG)
         with suppress(NoSuchSnapshotError):
             return self.metadata.snapshot_as_of(instant if inclusive else instant - 1)
         return None

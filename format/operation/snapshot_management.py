@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.argument import MAX_LONG, checked_int, checked_text
+from icecomb.format.argument import MAX_LONG, checked_instant, checked_int, checked_text
 from icecomb.format.errors import (
     CommitFailedError,
     NoSuchFileError,
@@ -27,6 +27,7 @@ from icecomb.format.spec.values.temporal import human_timestamptz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from typing_extensions import Self
 
@@ -196,17 +197,20 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             )
         return self._set_head(branch, snapshot_id)
 
-    def rollback_to_timestamp(self, timestamp_ms: int, branch: str = MAIN_BRANCH) -> Self:
+    def rollback_to_timestamp(
+        self, timestamp_ms: int | datetime, branch: str = MAIN_BRANCH
+    ) -> Self:
         """Point a branch back to its newest snapshot that is older than a time.
 
         Args:
-            timestamp_ms: The time, in milliseconds since the epoch; the snapshot is strictly older.
+            timestamp_ms: The time, in milliseconds since the epoch, or a datetime with a zone; the
+                snapshot is strictly older.
             branch: The branch; Iceberg Java and PyIceberg roll back `main` only.
 
         Raises:
             NoSuchSnapshotError: If no ancestor of its head is that old, or there is no such branch.
         """
-        timestamp_ms = checked_int("timestamp_ms", timestamp_ms, -MAX_LONG - 1, MAX_LONG)
+        timestamp_ms = checked_instant("timestamp_ms", timestamp_ms)
         head = self._head(branch)
         found = latest_ancestor_before(self._edit.metadata, timestamp_ms, head)
         if found is None:

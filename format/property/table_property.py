@@ -496,6 +496,8 @@ TABLE_PROPERTIES: Final[Mapping[str, Property[Any]]] = registered(list(globals()
 
 _FAMILIES: Final = tuple(key for key in TABLE_PROPERTIES if key.endswith("."))
 _DELETE: Final = "write.delete."
+FORMAT_VERSION: Final = "format-version"
+_LIKE_FORMAT_VERSION: Final = 0.9
 _NAMESPACES: Final = ("commit.", "write.", "read.", "history.", "gc.", "engine.hive.", "schema.")
 _OF_OTHERS: Final = frozenset(
     {
@@ -544,6 +546,8 @@ def table_property(key: str) -> Property[Any] | None:
 def _meant(key: str) -> str | None:
     # Every write.parquet.* property has a variant for delete files only.
     name = f"write.{key.removeprefix(_DELETE)}" if key.startswith(_DELETE) else key
+    if nearest(re.sub(r"[._ ]", "-", key), [FORMAT_VERSION], _LIKE_FORMAT_VERSION):
+        return FORMAT_VERSION
     if not key.startswith(_NAMESPACES) or {key, name} & _OF_OTHERS or table_property(name):
         return None
     return nearest(key, {*TABLE_PROPERTIES, *_OF_OTHERS})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from icecomb.format.argument import checked_members
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens
 
@@ -39,7 +40,8 @@ def merge_condition(
         ExpressionError: If the text cannot be parsed, or there is no such equality.
     """
     if not isinstance(on, str):
-        keys = tuple((name, name) for name in dict.fromkeys(on))
+        names = dict.fromkeys(checked_members("columns of a merge", on, str))
+        keys = tuple((name, name) for name in names)
         if not keys:
             raise ExpressionError("A merge needs columns to find rows by", hint="Give on=['id'].")
         return MergeCondition(keys)

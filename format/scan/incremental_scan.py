@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn
 
+from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -71,6 +72,7 @@ class IncrementalAppendScan(TableScan):
         line = list(ancestors_of(self.metadata, None if last is None else last.snapshot_id))
         start = self.from_snapshot_id
         if start is not None:
+            start = checked_int("from_snapshot_id", start, -MAX_LONG - 1, MAX_LONG)
             if start not in {known for one in line for known in _known_ids(one)}:
                 raise ValidationError(
                     f"Snapshot {start} is not an ancestor of "

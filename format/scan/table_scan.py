@@ -8,13 +8,11 @@ grow with the table.
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.argument import check_flags, checked_int, checked_text
+from icecomb.format.argument import check_flags, checked_instant, checked_int, checked_text
 from icecomb.format.errors import (
     IcecombError,
     NoSuchSnapshotError,
@@ -192,8 +190,9 @@ class TableScan:
 
         Raises:
             NoSuchSnapshotError: If the table had no snapshot then, or its history has expired.
+            ValidationError: If `timestamp` is neither.
         """
-        found = self.metadata.snapshot_as_of(_millis(timestamp))
+        found = self.metadata.snapshot_as_of(checked_instant("timestamp", timestamp))
         return replace(self, snapshot_id=found.snapshot_id, ref=None)
 
     def specs(self) -> list[PartitionSpec]:
@@ -504,21 +503,3 @@ class TableScan:
     def _reads_branch(self) -> bool:
         ref = None if self.ref is None else self.metadata.refs.get(self.ref)
         return ref is not None and ref.is_branch
-
-
-def _millis(timestamp: int | dt.datetime) -> int:
-    if isinstance(timestamp, dt.datetime):
-        if timestamp.tzinfo is None:
-            raise ValidationError(
-                f"A point in time needs a zone: {timestamp}",
-                hint="Use datetime(..., tzinfo=timezone.utc).",
-            )
-        epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
-        return (timestamp - epoch) // dt.timedelta(milliseconds=1)
-    with suppress(TypeError):
-        if not isinstance(timestamp, bool):
-            return operator.index(timestamp)
-    raise ValidationError(
-        f"A point in time cannot be {timestamp!r}",
-        hint="Give a datetime with a zone, or milliseconds from 1970-01-01 UTC.",
-    )

@@ -185,6 +185,8 @@ class TableMetadata:
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot of this id, or None."""
+        if type(snapshot_id) is not int:
+            snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if self._last is not None and self._last.snapshot_id == snapshot_id:
             return self._last
         position = self._positions.get(snapshot_id)

@@ -17,6 +17,7 @@ from icecomb.format.spec.transform import (
     UnknownTransform,
     VoidTransform,
     as_transform,
+    hint_of_transform,
     parse_transform,
 )
 from icecomb.format.spec.types import (
@@ -58,6 +59,17 @@ class PartitionField:
     transform: Transform
     name: str
     extra: Mapping[str, Any] = extra_field()
+
+    if TYPE_CHECKING:  # a transform may also be given by its text
+
+        def __init__(
+            self,
+            source_id: int,
+            field_id: int,
+            transform: Transform | str,
+            name: str,
+            extra: Mapping[str, Any] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -360,7 +372,7 @@ def _check_source(f: PartitionField, schema: Schema) -> None:
         raise ValidationError(
             f"Partition field {f.name!r}: cannot apply transform {f.transform} to column "
             f"{schema.find_column_name(f.source_id)!r} of type {column.field_type}",
-            hint="Choose a transform that fits the type.",
+            hint=hint_of_transform(f.transform),
         )
     parent = schema.find_parent_id(f.source_id)
     while parent is not None:

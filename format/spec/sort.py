@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from icecomb.format.argument import checked_int, checked_members, members_or_named
 from icecomb.format.errors import ValidationError
@@ -58,6 +58,17 @@ class SortField:
     direction: SortDirection = SortDirection.ASC
     null_order: NullOrder | None = None
     extra: Mapping[str, Any] = extra_field()
+
+    if TYPE_CHECKING:  # transform, direction and null order may also be given by their texts
+
+        def __init__(
+            self,
+            source_id: int,
+            transform: Transform | str = ...,
+            direction: SortDirection | str = ...,
+            null_order: NullOrder | str | None = ...,
+            extra: Mapping[str, Any] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__

@@ -461,6 +461,18 @@ def parse_transform(text: str) -> Transform:
     return UnknownTransform(text)
 
 
+def hint_of_transform(transform: Transform) -> str:
+    """Return what to do about a transform that a column cannot have, or that nobody knows."""
+    if not isinstance(transform, UnknownTransform):
+        return "Choose a transform that fits the type."
+    said = transform.text.strip().lower()
+    if width := re.fullmatch(r"(bucket|truncate)s?\s*[\[(]\s*(\d+)\s*[\])]", said):
+        return f"Did you mean {width[1]}[{width[2]}]?"
+    if said.removesuffix("s") in _BY_NAME:
+        return f"Did you mean {said.removesuffix('s')}?"
+    return f"There are {', '.join(_BY_NAME)}, bucket[n] and truncate[n]."
+
+
 def units_per_hour(source: IcebergType) -> int:
     """Return an hour in the unit of a timestamp type: micro- or nanoseconds."""
     return MICROS_PER_HOUR * (NANOS_PER_MICRO if isinstance(source, NANO_TYPES) else 1)

@@ -301,7 +301,11 @@ def _regular(location: str) -> os.stat_result:
     path = _local_path(location)
     found = os.stat(path)
     if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise FileIOError(
+            f"{location} cannot be read: it is a folder, not a file",
+            hint="name the files in it",
+            path=location,
+        )
     if not stat.S_ISREG(found.st_mode):
         # reading one waits for a writer, or never ends
         raise FileIOError(

@@ -17,6 +17,7 @@ from icecomb.format import (
     PartitionSpec,
     Schema,
     StringType,
+    Transform,
     ViewAlreadyExistsError,
 )
 
@@ -29,6 +30,8 @@ def create(lake: Catalog) -> Table:
         )
     )
     spec = PartitionSpec(0, (PartitionField(1, 1000, DayTransform(), "day"),))
+    by_text = PartitionField(source_id=1, field_id=1000, transform="identity", name="id")
+    assert isinstance(by_text.transform, Transform)
     return lake.create_table("shop.orders", schema, partition_spec=spec)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from icecomb.format.argument import MAX_LONG, checked_int
+from icecomb.format.argument import MAX_LONG, checked_instant, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest import ManifestContent
@@ -143,17 +143,12 @@ class ExpireSnapshots(PendingUpdate):
         """Remove snapshots older than a time, instead of by the table's properties.
 
         Args:
-            dt: A datetime (UTC if it has no time zone), or milliseconds since the epoch.
+            dt: A datetime with a zone, or milliseconds since the epoch.
 
         Raises:
             ValidationError: If `dt` is neither.
         """
-        if isinstance(dt, datetime):
-            aware = dt if dt.tzinfo else dt.replace(tzinfo=timezone.utc)
-            dt = int(aware.timestamp() * 1000)
-        self._older_than_ms = checked_int(
-            "time in milliseconds, or a datetime,", dt, -MAX_LONG - 1, MAX_LONG
-        )
+        self._older_than_ms = checked_instant("older_than", dt)
         return self
 
     def retain_last(self, num_snapshots: int) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -15,7 +16,9 @@ from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     IcebergType,
+    IntegerType,
     ListType,
+    LongType,
     MapType,
     NestedField,
     StructType,
@@ -37,7 +40,7 @@ def check_frame(schema: Schema, frame: pa.Schema) -> None:
         return
     hint = "Add, rename or cast columns of the data, or change the table's schema first."
     if b"pandas" in (frame.metadata or {}):
-        hint += " An index of pandas is among the columns: df.reset_index(drop=True) leaves it out."
+        hint += _hint_of_pandas(schema, frame)
     raise SchemaError(
         "The data does not fit the table's columns:\n" + "\n".join(f"  {line}" for line in lines),
         hint=hint,
@@ -67,6 +70,20 @@ def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
     """
     for f, array in zip(schema.fields, batch.columns, strict=True):
         _check_nulls(f, array, f.name)
+
+
+def _hint_of_pandas(schema: Schema, frame: pa.Schema) -> str:
+    """Return what to do about columns that pandas added, or made floats of."""
+    hint = ""
+    columns = {one["field_name"] for one in json.loads(frame.metadata[b"pandas"])["columns"]}
+    if not columns.issuperset(frame.names):
+        hint += " An index of pandas is among the columns: df.reset_index(drop=True) leaves it out."
+    whole = {f.name for f in schema.fields if isinstance(f.field_type, (IntegerType, LongType))}
+    floats = [f.name for f in frame if f.name in whole and pa.types.is_floating(f.type)]
+    if floats:
+        kinds = ", ".join(f"{name!r}: 'Int64'" for name in floats)
+        hint += f" pandas makes floats of integers beside nulls: df.astype({{{kinds}}})."
+    return hint
 
 
 def _differences(
