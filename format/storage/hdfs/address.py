@@ -26,6 +26,10 @@ _SCHEME: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.\-]*):")
 _HTTP_PORT: Final = "9870"
 _HTTPS_PORT: Final = "9871"
 _DEEPEST_MOUNT: Final = 8
+_OVERLOADING: Final = frozenset({"ViewFileSystemOverloadScheme", "ViewDistributedFileSystem"})
+"""Hadoop's classes by which locations of other schemes than viewfs have mount tables, too."""
+_MOUNTS_ELSEWHERE: Final = ("linkRegex.", "linkNfly.", "linkMerge.")
+"""Links of mount tables that are not followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +83,17 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
         ConfigurationError: If neither it nor `fs.defaultFS` names a cluster, or if the settings do
             not describe its nameservice or mount table.
     """
+    is_target = False
     for _ in range(_DEEPEST_MOUNT):
         scheme, authority, path = _parts(location, properties)
-        if scheme != "viewfs":
+        table = "" if is_target else _mount_table(location, scheme, authority, properties)
+        if not table:
             secure = _is_secure(scheme, properties)
             name_nodes = _name_nodes(scheme, authority, properties, secure=secure)
             cluster = f"hdfs://{authority}" if scheme == "hdfs" else ""
             return HdfsAddress(name_nodes, secure, path, cluster)
-        location = _mounted(location, authority, path, properties)
+        location = _mounted(location, table, path, properties)
+        is_target = scheme != "viewfs"
     raise ConfigurationError(
         f"{location}: its mount table has a cycle",
         hint="correct fs.viewfs.mounttable.* in core-site.xml",
@@ -193,14 +200,18 @@ def _name_nodes(
     services = _names(properties.get("dfs.nameservices", ""))
     if authority in services:
         nodes = _names(properties.get(f"dfs.ha.namenodes.{authority}", ""))
-        keys = [f"{key}.{authority}.{node}" for node in nodes] or [f"{key}.{authority}", key]
-        addresses = [properties[each] for each in keys if properties.get(each)]
-        if not addresses or len(addresses) < len(nodes):
-            raise ConfigurationError(
-                f"Nameservice {authority}: no {next(k for k in keys if not properties.get(k))}",
-                hint="add it to hdfs-site.xml, or point HADOOP_CONF_DIR at the cluster's own files",
-            )
-        return tuple(_reachable(address, port) for address in addresses)
+        found = []
+        for suffix in [f"{authority}.{node}" for node in nodes] or [authority]:
+            address = properties.get(f"{key}.{suffix}") or (not nodes and properties.get(key))
+            if not address:
+                raise ConfigurationError(
+                    f"Nameservice {authority}: no {key}.{suffix}",
+                    hint="add it to hdfs-site.xml, or point HADOOP_CONF_DIR at the cluster's own "
+                    "files",
+                )
+            rpc_host = properties.get(f"dfs.namenode.rpc-address.{suffix}", "").partition(":")[0]
+            found.append(_reachable(address, port, rpc_host))
+        return tuple(found)
     host, _, given = authority.rpartition(":") if ":" in authority else (authority, "", "")
     if scheme != "hdfs":
         return (authority if given else f"{authority}:{port}",)
@@ -210,26 +221,29 @@ def _name_nodes(
             f"{', '.join(services)}",
             hint="correct the location, or point HADOOP_CONF_DIR at the files of its cluster",
         )
-    if _is_rpc_address(authority, host, given, properties) and properties.get(key):
+    if _is_rpc_address(authority, properties) and properties.get(key):
         return (_reachable(properties[key], port, host),)
     for service in services:
-        for node in _names(properties.get(f"dfs.ha.namenodes.{service}", "")):
-            suffix = f"{service}.{node}"
-            if properties.get(f"dfs.namenode.rpc-address.{suffix}") == authority:
-                return (_reachable(properties[f"{key}.{suffix}"], port, host),)
+        nodes = _names(properties.get(f"dfs.ha.namenodes.{service}", ""))
+        for suffix in [f"{service}.{node}" for node in nodes] or [service]:
+            rpc_address = properties.get(f"dfs.namenode.rpc-address.{suffix}", "")
+            address = properties.get(f"{key}.{suffix}")
+            if address and _with_port(rpc_address) == _with_port(authority):
+                return (_reachable(address, port, host),)
     return (f"{host}:{port}",)
 
 
-def _is_rpc_address(authority: str, host: str, port: str, properties: Mapping[str, str]) -> bool:
+def _is_rpc_address(authority: str, properties: Mapping[str, str]) -> bool:
     """Return whether `hdfs://authority` is the configured single name node."""
     stated = properties.get("dfs.namenode.rpc-address")
     if stated is None:
         default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
         stated = (default["authority"] or "") if default else ""
-    stated_host, _, stated_port = stated.partition(":")
-    return stated == authority or (
-        stated_host == host and (stated_port or "8020") == (port or "8020")
-    )
+    return _with_port(stated) == _with_port(authority)
+
+
+def _with_port(rpc_address: str) -> str:
+    return rpc_address if ":" in rpc_address else f"{rpc_address}:8020"
 
 
 def _reachable(address: str, port: str, host: str = "") -> str:
@@ -240,11 +254,36 @@ def _reachable(address: str, port: str, host: str = "") -> str:
     return f"{name}:{given}"
 
 
+def _mount_table(location: str, scheme: str, authority: str, properties: Mapping[str, str]) -> str:
+    """Return the name of the mount table that a location belongs to; empty if to none."""
+    if scheme == "viewfs":
+        return authority or "default"
+    if properties.get(f"fs.{scheme}.impl", "").rpartition(".")[2] not in _OVERLOADING:
+        return ""
+    if properties.get("fs.viewfs.mounttable.path"):
+        raise ConfigurationError(
+            f"{location}: its mount table is in the file of fs.viewfs.mounttable.path",
+            hint="write the links of that file into core-site.xml, or name the cluster behind them",
+            path=location,
+        )
+    counts_port = properties.get("fs.viewfs.ignore.port.in.mount.table.name", "") == "false"
+    table = authority if counts_port else authority.partition(":")[0]
+    # without a table the class leads to the cluster itself
+    return table if any(k.startswith(f"fs.viewfs.mounttable.{table}.") for k in properties) else ""
+
+
 def _mounted(location: str, table: str, path: str, properties: Mapping[str, str]) -> str:
     """Return the target of a path in a mount table (`fs.viewfs.mounttable.<table>.link.*`)."""
-    start = f"fs.viewfs.mounttable.{table or 'default'}."
+    start = f"fs.viewfs.mounttable.{table}."
     best, target = "", ""
     for key, value in properties.items():
+        if key.startswith(tuple(start + kind for kind in _MOUNTS_ELSEWHERE)):
+            raise ConfigurationError(
+                f"{location}: its mount table has the link {key}, which icecomb does not follow",
+                hint="name the cluster and folder behind it (hdfs://...), or link with "
+                f"{start}link.<folder>",
+                path=location,
+            )
         if not key.startswith(f"{start}link."):
             continue
         point = key.removeprefix(f"{start}link.").rstrip("/")
@@ -256,7 +295,7 @@ def _mounted(location: str, table: str, path: str, properties: Mapping[str, str]
         )
         if not fallback:
             raise ConfigurationError(
-                f"{location}: no mount point of table {table or 'default'} covers it",
+                f"{location}: no mount point of table {table} covers it",
                 hint=f"add {start}link.<folder> to core-site.xml",
                 path=location,
             )

@@ -72,6 +72,85 @@ def test_the_web_address_counts_for_the_name_node_it_belongs_to(properties, expe
     assert resolve_location("hdfs://h:8020/a", properties).name_nodes == expected
 
 
+FEDERATION = {
+    "dfs.nameservices": "ns1,ns2",
+    "dfs.namenode.rpc-address.ns1": "a:9000",
+    "dfs.namenode.rpc-address.ns2": "b",
+    "dfs.namenode.http-address.ns1": "0.0.0.0:50070",
+    "dfs.namenode.http-address.ns2": "web:50071",
+    "dfs.namenode.http-address": "elsewhere:1",
+}
+
+
+@pytest.mark.parametrize(
+    ("location", "name_node"),
+    [
+        ("hdfs://ns1/x", "a:50070"),
+        ("hdfs://a:9000/x", "a:50070"),
+        ("hdfs://ns2/x", "web:50071"),
+        ("hdfs://b:8020/x", "web:50071"),
+        ("hdfs://b:9000/x", "b:9870"),
+    ],
+)
+def test_name_nodes_of_a_federation_are_found_by_nameservice_and_by_address(location, name_node):
+    assert resolve_location(location, FEDERATION).name_nodes == (name_node,)
+
+
+def test_a_web_address_on_all_interfaces_is_at_the_host_of_the_rpc_address():
+    everywhere = {f"dfs.namenode.http-address.ns1.{n}": "0.0.0.0:50070" for n in ("nn1", "nn2")}
+    for location, expected in [
+        ("hdfs://ns1/x", ("a:50070", "b:50070")),
+        ("webhdfs://ns1/x", ("a:50070", "b:50070")),
+        ("hdfs://b:8020/x", ("b:50070",)),
+    ]:
+        assert resolve_location(location, {**HA, **everywhere}).name_nodes == expected
+
+
+def test_a_name_node_without_a_web_address_has_hadoops_default():
+    known = {**HA, "dfs.namenode.http-address.ns1.nn2": ""}
+    assert resolve_location("hdfs://b:8020/x", known).name_nodes == ("b:9870",)
+
+
+@pytest.mark.parametrize(
+    "name", ["fs.viewfs.ViewFileSystemOverloadScheme", "hdfs.ViewDistributedFileSystem"]
+)
+def test_locations_of_a_cluster_may_have_a_mount_table(name):
+    mounts = {
+        **HA,
+        "fs.hdfs.impl": f"org.apache.hadoop.{name}",
+        "fs.viewfs.mounttable.ns1.link./data": "hdfs://ns2/archive",
+        "fs.viewfs.mounttable.ns1.linkFallback": "hdfs://ns1/",
+    }
+    leads = {
+        location: (found.name_nodes[0], found.path)
+        for location in ("hdfs://ns1/data/t", "hdfs://ns1/t", "hdfs://ns2/data/t", "/data/t")
+        for found in [resolve_location(location, mounts)]
+    }
+    assert leads == {
+        "hdfs://ns1/data/t": ("c:9870", "/archive/t"),
+        "hdfs://ns1/t": ("a:19870", "/t"),
+        "hdfs://ns2/data/t": ("c:9870", "/data/t"),
+        "/data/t": ("c:9870", "/archive/t"),
+    }
+    by_address = {**mounts, "fs.viewfs.mounttable.h.link./d": "hdfs://h:8020/e"}
+    assert resolve_location("hdfs://h:8020/d/x", by_address).path == "/e/x"
+    by_address["fs.viewfs.ignore.port.in.mount.table.name"] = "false"
+    assert resolve_location("hdfs://h:8020/d/x", by_address).path == "/d/x"
+    with pytest.raises(ConfigurationError, match=r"in the file of fs\.viewfs\.mounttable\.path"):
+        resolve_location("hdfs://ns1/t", {**mounts, "fs.viewfs.mounttable.path": "hdfs://ns1/m"})
+
+
+@pytest.mark.parametrize(
+    "link", ["linkRegex.#.^/(?<u>[a-z]+)", "linkNfly.minReplication=2./data", "linkMerge./data"]
+)
+def test_a_mount_table_with_links_that_are_not_followed_leads_nowhere(link):
+    mounts = {**HA, "fs.viewfs.mounttable.all.linkFallback": "hdfs://ns1/"}
+    assert resolve_location("viewfs://all/data/x", mounts).path == "/data/x"
+    mounts[f"fs.viewfs.mounttable.all.{link}"] = "hdfs://ns2/x"
+    with pytest.raises(ConfigurationError, match="which icecomb does not follow"):
+        resolve_location("viewfs://all/data/x", mounts)
+
+
 def test_a_mount_table_leads_to_other_clusters():
     table = {
         **HA,
