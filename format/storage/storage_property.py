@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -16,6 +17,41 @@ from icecomb.format.property.property import (
     seconds,
     text,
 )
+
+_OCTAL_UMASK: Final = re.compile(r"0*([0-7]{3})")
+_SYMBOLIC_UMASK: Final = re.compile(r"\s*([ugoa]*)[+=-]*([+=-])([rwx]*)([,\s]*)")
+_SIZE: Final = re.compile(r"([0-9]+)([kmgtpe]?)", re.IGNORECASE)
+
+
+def _umask(said: str) -> int:
+    """Return a umask as Hadoop's ``UmaskParser`` reads it.
+
+    A symbolic one names what is granted: a class that it does not name gets nothing, nor does one
+    of which it takes something away (`-`); of several about one class the last counts.
+    """
+    if octal := _OCTAL_UMASK.fullmatch(said):
+        return int(octal[1], 8)
+    granted, end, is_next = dict.fromkeys("ugo", 0), 0, True
+    while end < len(said):
+        found = _SYMBOLIC_UMASK.match(said, end)
+        if found is None or not is_next:
+            raise ValueError(said)
+        classes, operator, letters, separator = found.groups()
+        bits = sum(bit for letter, bit in (("r", 4), ("w", 2), ("x", 1)) if letter in letters)
+        for each in set(classes) - {"a"} or "ugo":
+            granted[each] = 0 if operator == "-" else bits
+        end, is_next = found.end(), "," in separator
+    if not end:
+        raise ValueError(said)
+    return 0o777 & ~(granted["u"] << 6 | granted["g"] << 3 | granted["o"])
+
+
+def _binary_size(said: str) -> int:
+    found = _SIZE.fullmatch(said)
+    if found is None or not int(found[1]):
+        raise ValueError(said)
+    return int(found[1]) << 10 * (1 + "kmgtpe".index(found[2].lower()) if found[2] else 0)
+
 
 SYNC_DATA_FILES: Final = flag(
     "local.sync-data-files",
@@ -88,6 +124,25 @@ HDFS_FAILOVER_ATTEMPTS: Final = number(
     30,
     "How often the name nodes of a nameservice are tried.",
     least=1,
+)
+HDFS_UMASK: Final[Property[int | None]] = Property(
+    "fs.permissions.umask-mode",
+    None,
+    "The permissions that new files and folders do not get; 022 by default.",
+    "three octal digits such as 027, or what they do get, such as u=rwx,g=rx,o=",
+    _umask,
+    also=("dfs.umaskmode",),
+)
+HDFS_REPLICATION: Final = optional_number(
+    "dfs.replication", "The number of copies of new files; the data nodes' own by default.", least=1
+)
+HDFS_BLOCK_SIZE: Final[Property[int | None]] = Property(
+    "dfs.blocksize",
+    None,
+    "The block size of new files; the data nodes' own by default.",
+    "a number of bytes, or one with a suffix such as 256m",
+    _binary_size,
+    also=("dfs.block.size",),
 )
 
 OBJECT_STORE_CONCURRENCY: Final = number(

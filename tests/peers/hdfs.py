@@ -174,6 +174,10 @@ class Hdfs:
         """`hdfs dfsadmin ...`."""
         return self._run("dn", "hdfs.tools.DFSAdmin", *arguments)
 
+    def shell(self, *arguments: str, user: str = SUPERUSER) -> str:
+        """`hdfs dfs ...` by Hadoop's own client, as `user`."""
+        return self._run("dn", "fs.FsShell", *arguments, user=user)
+
     def state(self, name: str) -> str:
         """`active` or `standby`."""
         return str(self._bean(name, "NameNodeStatus")["State"])
@@ -316,13 +320,13 @@ class Hdfs:
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "HADOOP_USER_NAME": SUPERUSER}
 
-    def _run(self, name: str, main: str, *arguments: str) -> str:
+    def _run(self, name: str, main: str, *arguments: str, user: str = SUPERUSER) -> str:
         done = subprocess.run(
             self._java(name, main, *arguments),
             check=False,
             capture_output=True,
             text=True,
-            env=self._environment(),
+            env={**self._environment(), "HADOOP_USER_NAME": user},
         )
         if done.returncode:
             raise RuntimeError(

@@ -39,6 +39,7 @@ from icecomb.format.storage.hdfs.address import (
     token_services,
 )
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
+from icecomb.format.storage.hdfs.native import NativeHdfs, works_here
 from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
 from icecomb.format.storage.hdfs.whole_file import send_whole
 from icecomb.format.storage.output_stream import HeldOutput, Upload
@@ -87,7 +88,7 @@ class HdfsFileSystem(FileSystem):
         """Return the client for a location's cluster, and the location's address."""
         self._creations.wait_for(location)
         address = resolve_location(location, self._properties)
-        native = address.cluster if self._engine == "native" else ""
+        native = address.cluster if self._engine == "native" and works_here() else ""
         # a forked process must not share its parent's connections
         who = tuple(os.environ.get(name) for name in _IDENTITY)
         key = (os.getpid(), address.name_nodes, address.secure, native, who)
@@ -108,8 +109,6 @@ class HdfsFileSystem(FileSystem):
                 properties=self._properties,
                 services=services,
             )
-        from icecomb.format.storage.hdfs.native import NativeHdfs
-
         return NativeHdfs(
             address.name_nodes,
             native,
@@ -218,10 +217,11 @@ class HdfsFileSystem(FileSystem):
         """Implement `FileIO.delete`; several files are deleted concurrently."""
         self._creations.wait()
         failed: list[tuple[str, IcecombError]] = []
+        roots: dict[str, str] = {}
 
         def one(location: str) -> None:
             try:
-                self._delete(location)
+                self._delete(location, roots)
             except IcecombError as error:
                 failed.append((location, error))
 
@@ -364,7 +364,13 @@ class HdfsFileSystem(FileSystem):
 
         return pyarrow.fs.PyFileSystem(HdfsArrowHandler(self)), location
 
-    def _delete(self, location: str) -> None:
+    def _delete(self, location: str, roots: dict[str, str]) -> None:
+        """Delete a file, or move it to the trash.
+
+        Args:
+            location: The file.
+            roots: The trash of each folder found so far.
+        """
         web, address = self.cluster(location)
         found = self._find(location)
         if found is None:
@@ -379,8 +385,11 @@ class HdfsFileSystem(FileSystem):
         if not self._trash:
             web.delete(address.path, location)
             return
-        trash = f"/user/{web.user}/.Trash/Current{address.path}"
-        web.make_folder(posixpath.dirname(trash), location)
+        folder = posixpath.dirname(location)
+        if folder not in roots:
+            roots[folder] = web.trash_root(address.path, location)
+        trash = f"{roots[folder]}/Current{address.path}"
+        web.make_folder(posixpath.dirname(trash), location, private=True)
         try:
             web.rename(address.path, trash, found.file_id, location)
         except FileAlreadyExistsError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from icecomb.format.errors import (
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
-from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
+from icecomb.format.storage.hdfs.web_hdfs import FILE_MODE, WebHdfs
 from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
@@ -37,9 +38,16 @@ if TYPE_CHECKING:
     import hdfs_native
 
 _SETTINGS: Final = ("fs.", "dfs.", "hadoop.", "ipc.")
+_process: int | None = None
+"""The process that opened the first client: in its forks hdfs-native waits for ever."""
 _REMOTE: Final = re.compile(
     r'RPCError\("(?:[\w.]+\.)?(?P<name>[\w$]+)", "(?P<text>(?:[^"\\]|\\.)*)'
 )
+
+
+def works_here() -> bool:
+    """Return whether hdfs-native works in this process: not in a fork of one that has used it."""
+    return _process in {None, os.getpid()}
 
 
 class NativeHdfs(WebHdfs):
@@ -69,18 +77,23 @@ class NativeHdfs(WebHdfs):
         properties: Mapping[str, str],
         services: Collection[str] = (),
     ) -> None:
+        global _process  # noqa: PLW0603 - the library's threads are the process's, too
         super().__init__(name_nodes, secure=secure, properties=properties, services=services)
         library = optional_library(
             "hdfs_native", "hdfs.engine=native needs hdfs-native", "icecomb[hdfs-native]"
         )
         _check_user(self.user, properties)
         self.active_name_node()  # hdfs-native would wait long for an unreachable cluster
-        self._native = library.Client(
-            cluster,
-            {key: value for key, value in properties.items() if key.startswith(_SETTINGS)},
-            kerberos_principal=HDFS_PRINCIPAL.of(properties),
-            kerberos_keytab=HDFS_KEYTAB.of(properties),
-        )
+        _process = os.getpid()
+        # hdfs-native knows nameservices of several name nodes only
+        single = properties.get(f"dfs.namenode.rpc-address.{cluster.removeprefix('hdfs://')}")
+        with _failures("reach", cluster):
+            self._native = library.Client(
+                f"hdfs://{single}" if single else cluster,
+                {key: value for key, value in properties.items() if key.startswith(_SETTINGS)},
+                kerberos_principal=HDFS_PRINCIPAL.of(properties),
+                kerberos_keytab=HDFS_KEYTAB.of(properties),
+            )
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Read bytes like `WebHdfs.read`; hdfs-native itself tries other data nodes."""
@@ -96,11 +109,25 @@ class NativeHdfs(WebHdfs):
 
     @contextmanager
     def upload(self, path: str, location: str) -> Iterator[Upload]:
-        """Write a file like `WebHdfs.upload`."""
+        """Write a file like `WebHdfs.upload`, which does it where a folder has default ACLs.
+
+        Those mask permissions instead of the umask, and hdfs-native sends none without it.
+        """
         from hdfs_native import WriteOptions
 
+        if self._has_default_acl(posixpath.dirname(path), location):
+            with super().upload(path, location) as upload:
+                yield upload
+            return
+        options = WriteOptions(
+            block_size=self._block_size,
+            replication=self._replication,
+            permission=FILE_MODE & ~self._umask,
+            overwrite=False,
+            create_parent=True,
+        )
         with _failures("create", location):
-            writer = self._native.create(path, WriteOptions(overwrite=False, create_parent=True))
+            writer = self._native.create(path, options)
         upload = NativeUpload(writer, location)
         try:
             yield upload
@@ -108,6 +135,17 @@ class NativeHdfs(WebHdfs):
             upload.abandon()
             raise
         upload.finish()
+
+    def _has_default_acl(self, folder: str, location: str) -> bool:
+        """Return whether what is new in a folder, or in the one above that exists, gets an ACL."""
+        try:
+            with _failures("look at the folder of", location):
+                found = self._native.get_acl_status(folder)
+        except NoSuchFileError:
+            return folder != "/" and self._has_default_acl(posixpath.dirname(folder), location)
+        except FileIOError:
+            return False  # the cluster has no ACLs, or creation will say what is wrong
+        return any(entry.scope == "default" for entry in found.entries)
 
 
 class NativeUpload(Upload):

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import ssl
+import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -89,6 +90,7 @@ class HdfsSession:
         self._services = frozenset(services)
         self._name_nodes = frozenset(name_nodes)
         self.active = ActiveNameNodes(self._state)
+        self._lost = threading.local()
         self._token()
         self.requests = self._session()
 
@@ -96,6 +98,11 @@ class HdfsSession:
     def effective_user(self) -> str:
         """The user whose permissions apply."""
         return self._proxy_user or self.user
+
+    @property
+    def lost_answers(self) -> int:
+        """How many requests of this thread were not answered."""
+        return int(getattr(self._lost, "count", 0))
 
     def download(self, url: str) -> tuple[bytes, bool]:
         """Return a data node's response, and whether its length was stated.
@@ -197,6 +204,7 @@ class HdfsSession:
         timeouts = (self.connect_timeout_s, self.read_timeout_s)
         may_be_believed = self._may_be_believed
         identity = self._identity()
+        lost = self._lost
 
         class Adapter(HTTPAdapter):
             """An adapter with a timeout for every request and response, also of data nodes."""
@@ -221,6 +229,7 @@ class HdfsSession:
                 try:
                     reply = super().request(method, url, **options)
                 except requests.RequestException as error:
+                    lost.count = getattr(lost, "count", 0) + 1
                     # the error's text contains the URL with the token
                     _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
                     raise
@@ -229,6 +238,12 @@ class HdfsSession:
                 if _says(reply, b"ObserverRetryOnActiveException"):
                     # pyhdfs does not know this exception; it tries the next name node
                     raise requests.ConnectionError(f"{urlsplit(url).netloc} is an observer")
+                if given is not None and _is_http_fs(reply, str(given.get("op"))):
+                    raise FileIOError(
+                        f"{urlsplit(url).netloc} is HttpFS, by which icecomb cannot keep tables",
+                        hint="let dfs.namenode.http-address (or webhdfs://) name the name nodes: "
+                        "HttpFS does not rename as a commit needs it",
+                    )
                 # Hadoop sends 401 or 403 here; pyhdfs takes the latter for an error of its own
                 identity_refused = _says(reply, b'"SecurityException"')
                 if reply.status_code == HTTPStatus.UNAUTHORIZED or identity_refused:
@@ -281,6 +296,14 @@ def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 def _says(reply: requests.Response, exception: bytes) -> bool:
     return reply.status_code == HTTPStatus.FORBIDDEN and exception in reply.content
+
+
+def _is_http_fs(reply: requests.Response, operation: str) -> bool:
+    """Return whether HttpFS answers: it sends and takes files itself, without data nodes."""
+    if operation == "OPEN":
+        return reply.status_code == HTTPStatus.OK and content_type(reply) == BYTES
+    query = urlsplit(reply.headers.get("Location", "")).query
+    return operation == "CREATE" and "data=true" in query.lower().split("&")
 
 
 def _refused(reply: requests.Response) -> FileIOError:

@@ -32,17 +32,22 @@ class HdfsUpload(Upload):
         location: The file, for messages.
         timeout_s: Timeout of every step, in seconds.
         tls: TLS context for https.
+
+    Attributes:
+        node: `host:port` of the data node's HTTP interface.
+        is_lost: Whether it lost the data.
     """
 
     def __init__(
         self, url: tuple[str, str, str], location: str, timeout_s: float, tls: ssl.SSLContext | None
     ) -> None:
         super().__init__(location)
-        scheme, self._host, target = url
+        scheme, self.node, target = url
+        self.is_lost = False
         self._connection = (
-            http.client.HTTPSConnection(self._host, timeout=timeout_s, context=tls)
+            http.client.HTTPSConnection(self.node, timeout=timeout_s, context=tls)
             if scheme == "https"
-            else http.client.HTTPConnection(self._host, timeout=timeout_s)
+            else http.client.HTTPConnection(self.node, timeout=timeout_s)
         )
         self._connection.response_class = TimedResponse
         self._timeout_s = timeout_s
@@ -134,6 +139,7 @@ class HdfsUpload(Upload):
                 exception, message = f"HTTP {reply.status}", reply.reason
             refused = failure("create", self._location, exception, message)
             if exception in TRANSIENT or exception.startswith("HTTP 5"):
+                self.is_lost = True
                 raise HdfsDataLostError(refused.message, hint=refused.hint, path=self._location)
             raise refused
 
@@ -155,9 +161,10 @@ class HdfsUpload(Upload):
         super().close()
 
     def _broken(self, error: Exception) -> HdfsDataLostError:
+        self.is_lost = True
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return HdfsDataLostError(
-            f"Cannot write {self._location} at data node {self._host}: {reason}",
+            f"Cannot write {self._location} at data node {self.node}: {reason}",
             hint="the data node may be down, or its name unknown here "
             "(dfs.datanode.hostname, dfs.client.use.datanode.hostname)",
             path=self._location,

@@ -24,23 +24,35 @@ from icecomb.format.errors import (
     NoSuchFileError,
 )
 from icecomb.format.storage.file_system import state_unknown
+from icecomb.format.storage.hdfs.failed_nodes import FailedDataNodes
 from icecomb.format.storage.hdfs.failure import (
     UNREADY,
     HdfsAnswerLostError,
+    HdfsDataLostError,
     failure,
     not_hdfs,
     reach,
     unreachable,
 )
 from icecomb.format.storage.hdfs.session import BYTES, HdfsSession, content_type
+from icecomb.format.storage.hdfs.upload import HdfsUpload
 from icecomb.format.storage.output_stream import Upload
-from icecomb.format.storage.storage_property import HDFS_FAILOVER_ATTEMPTS
+from icecomb.format.storage.storage_property import (
+    HDFS_BLOCK_SIZE,
+    HDFS_FAILOVER_ATTEMPTS,
+    HDFS_REPLICATION,
+    HDFS_UMASK,
+)
 
 if TYPE_CHECKING:
     import pyhdfs
     import requests
 
 _READ_TRIES: Final = 4
+FILE_MODE: Final = 0o666
+"""The permissions of new files, without a umask."""
+_FOLDER_MODE: Final = 0o777
+_PRIVATE_MODE: Final = 0o700
 _WRAPPED: Final = re.compile(
     r"(?:[\w.$]+\()?(?:[\w$]+\.)*(?P<name>"
     + "|".join((*sorted(UNREADY), "AccessControlException", "FileNotFoundException"))
@@ -75,7 +87,8 @@ class WebHdfs:
     Args:
         name_nodes: `host:port` of the name nodes' HTTP interfaces.
         secure: Whether to use HTTPS.
-        properties: `hdfs.user`, and Hadoop's settings for security, timeouts and failover.
+        properties: `hdfs.user`, and Hadoop's settings for security, timeouts, failover, and the
+            permissions and copies of new files.
         services: Service names of tokens; see `HdfsSession`.
     """
 
@@ -98,6 +111,10 @@ class WebHdfs:
         highly_available = len(name_nodes) > 1
         candidates = name_nodes if highly_available else ()
         self._session = HdfsSession(properties, services, candidates)
+        self._failed = FailedDataNodes(self._name_node_info)
+        self._umask = HDFS_UMASK.of(properties, default=0o022)
+        self._replication = HDFS_REPLICATION.of(properties)
+        self._block_size = HDFS_BLOCK_SIZE.of(properties)
         tries = HDFS_FAILOVER_ATTEMPTS.of(properties)
         self._client = pyhdfs.HdfsClient(
             list(name_nodes),
@@ -192,48 +209,100 @@ class WebHdfs:
         Raises:
             NoSuchFileError: If there is no such file.
         """
-        failed: list[str] = []
+        wanted: dict[str, Any] = {"offset": offset}
+        if length is not None:
+            wanted["length"] = length
+        failures = 0
         while True:
-            wanted: dict[str, Any] = {"offset": offset}
-            if length is not None:
-                wanted["length"] = length
-            if failed:
-                wanted["excludedatanodes"] = ",".join(failed)
             try:
-                with self._failures("read", location):
-                    reply = self._call("get", path, "OPEN", HTTPStatus.TEMPORARY_REDIRECT, wanted)
+                url = self._data_node("get", path, location, "OPEN", wanted)
             except FileIOError as error:
                 if _is_beyond_end(error):
                     return b""
                 raise
-            url = reply.headers["location"]
+            node = urlsplit(url).netloc
             try:
-                return self._download(url, path, location, offset, length)
+                found = self._download(url, path, location, offset, length)
             except NoSuchFileError as error:
-                problem = self._unknown_there(error, path, location, urlsplit(url).netloc)
+                problem = self._unknown_there(error, path, location, node)
             except FileIOError as error:
                 problem = error
-            if len(failed) >= _READ_TRIES:
+            else:
+                self._failed.discard(node)
+                return found
+            if failures >= _READ_TRIES:
                 raise problem
-            failed.append(urlsplit(url).netloc)
-            time.sleep(0.05 * len(failed))
+            failures += 1
+            self._failed.add(node)
+            time.sleep(0.05 * failures)
 
     @contextmanager
     def upload(self, path: str, location: str) -> Iterator[Upload]:
         """Write a file that must not exist; it is complete when the block ends without an error."""
-        with self._failures("create", location):
-            reply = self._call(
-                "put", path, "CREATE", HTTPStatus.TEMPORARY_REDIRECT, {"overwrite": "false"}
-            )
-            upload = self._session.upload(reply.headers["location"], location)
-        with closing(upload):
+        with closing(self._begin_upload(path, location)) as upload:
             try:
                 yield upload
             except BaseException:
                 upload.abandon()
                 raise
-            with self._failures("create", location):
-                upload.finish()
+            else:
+                with self._failures("create", location):
+                    upload.finish()
+            finally:
+                if upload.is_lost:
+                    self._failed.add(upload.node)
+
+    def _begin_upload(self, path: str, location: str) -> HdfsUpload:
+        """Connect to a data node, to another one where that fails."""
+        wanted: dict[str, Any] = {"overwrite": "false", **self._modes(FILE_MODE)}
+        if self._replication is not None:
+            wanted["replication"] = self._replication
+        if self._block_size is not None:
+            wanted["blocksize"] = self._block_size
+        failed: set[str] = set()
+        while True:
+            url = self._data_node("put", path, location, "CREATE", wanted)
+            try:
+                return self._session.upload(url, location)
+            except HdfsDataLostError:
+                node = urlsplit(url).netloc
+                if node in failed:
+                    raise
+                failed.add(node)
+                self._failed.add(node)
+
+    def _modes(self, unmasked: int) -> dict[str, str]:
+        """Return the permissions of something new; where a folder has default ACLs, those mask."""
+        return {
+            "permission": f"{unmasked & ~self._umask:03o}",
+            "unmaskedpermission": f"{unmasked:03o}",
+        }
+
+    def _data_node(
+        self, method: str, path: str, location: str, operation: str, wanted: Mapping[str, Any]
+    ) -> str:
+        """Return the URL of a data node to which the name node sends, other than failed ones."""
+        verb = "read" if operation == "OPEN" else "create"
+
+        def redirected(**more: str) -> str:
+            with self._failures(verb, location):
+                asked = {**wanted, **more}
+                reply = self._call(method, path, operation, HTTPStatus.TEMPORARY_REDIRECT, asked)
+                return str(reply.headers["location"])
+
+        if failed := self._failed.addresses():
+            try:
+                return redirected(excludedatanodes=",".join(failed))
+            except HdfsAnswerLostError:
+                raise
+            except FileIOError:
+                pass  # all that have the file, or room for it, may have failed: any of them then
+        return redirected()
+
+    def _name_node_info(self) -> dict[str, Any]:
+        with suppress(FileIOError):
+            return self.metrics(self._client.hosts[0], "NameNodeInfo")
+        return {}
 
     def rename(self, source: str, target: str, file_id: int, location: str) -> None:
         """Rename a file into an existing folder without overwriting.
@@ -284,9 +353,13 @@ class WebHdfs:
             FileAlreadyExistsError: If the target is taken.
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
+        lost_before = self._session.lost_answers
         try:
             self._rename(draft, target, file_id, location, replace=replace)
         except IcecombError as error:
+            is_refused = self._session.lost_answers == lost_before and not isinstance(
+                error, HdfsAnswerLostError
+            )
             withdrawn = None
             with suppress(IcecombError):
                 # a delayed rename request then finds no source
@@ -294,7 +367,8 @@ class WebHdfs:
             if not withdrawn:
                 if self._is_done_after(error, target, file_id, location):
                     return
-                if withdrawn is None:
+                # in safe mode the name node refuses both, and has no request left to carry out
+                if withdrawn is None and not is_refused:
                     raise state_unknown(location, error) from error
             raise
 
@@ -321,10 +395,31 @@ class WebHdfs:
         with self._failures("delete", location):
             return bool(self._client.delete(path, recursive="true" if recursive else "false"))
 
-    def make_folder(self, path: str, location: str) -> None:
-        """Create a folder and those above it, unless they exist."""
+    def trash_root(self, path: str, location: str) -> str:
+        """Return the folder of the user's trash for a file: in an encryption zone it is there.
+
+        Name nodes before Hadoop 2.8 do not tell, nor do some that cannot act for the user.
+        """
+        try:
+            with self._failures("find the trash for", location):
+                reply = self._call("get", path, "GETTRASHROOT", HTTPStatus.OK, {})
+                return str(reply.json()["Path"])
+        except HdfsAnswerLostError:
+            raise
+        except FileIOError:
+            return f"/user/{self.user}/.Trash"
+
+    def make_folder(self, path: str, location: str, *, private: bool = False) -> None:
+        """Create a folder and those above it, unless they exist.
+
+        Args:
+            path: Path of the folder.
+            location: The location, for messages.
+            private: Whether nobody else may look into what is created.
+        """
+        modes = self._modes(_PRIVATE_MODE if private else _FOLDER_MODE)
         with self._failures("create", location):
-            made = self._client.mkdirs(path)
+            made = self._client.mkdirs(path, **modes)
         if not made:
             raise not_hdfs("create", location, self.name_nodes, "it did not create the folder")
 

@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -19,10 +19,11 @@ _PREFIX = "/webhdfs/v1"
 
 @dataclass
 class Stored:
-    """A file; its id stays when it gets another name."""
+    """A file; its id stays when it gets another name. `asked` is what its creation asked for."""
 
     file_id: int
     data: bytes
+    asked: dict[str, str] = field(default_factory=dict)
 
 
 class RefusedError(Exception):
@@ -37,19 +38,27 @@ class RefusedError(Exception):
 class MemoryHdfs:
     """Answers at `.address`.
 
-    `.files` is what there is, by path, `.folders` the folders that were made, by id. `.before` maps an operation, as `RENAME` or (at the data node) `OPEN@data`, to what happens right
+    `.files` is what there is, by path, `.folders` the ids of the folders that were made, `.modes` what their creation asked for. `.before` maps an operation, as `RENAME` or (at the data node) `OPEN@data`, to what happens right
     before it is done the next time. `.cuts_after` is how many bytes of the next file arrive before the
     connection ends (they are kept, as a data node does), `.loses` how many are lost without a word, `.taken`
     how many data nodes say that the file exists. `.pause_s` is
     taken before each byte of an answer. `.state` is `active`, `standby` or `observer`: the last two answer what only
     looks from `.files` as they are here, and `.hides` says whether `/jmx` is kept
     from us, `.retries` whether they send to the active one instead. `.calls` are all operations.
+    `.data_nodes` are the HTTP addresses of the data nodes by that of their transfers, which is what `excludedatanodes`
+    is compared with: the first one that is not excluded is redirected to. `.zones` are encryption zones, None those
+    of a name node of Hadoop 2.7, which says nothing of the trash. `.safe_mode` is whether it changes nothing,
+    `.is_http_fs` whether HttpFS answers, which sends and takes files itself.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, Stored] = {}
         self.folders: dict[str, int] = {}
+        self.modes: dict[str, tuple[str, str]] = {}
         self.before: dict[str, Callable[[], None]] = {}
+        self.zones: list[str] | None = []
+        self.safe_mode = False
+        self.is_http_fs = False
         self.cuts_after: int | None = None
         self.loses = 0
         self.taken = 0
@@ -68,6 +77,7 @@ class MemoryHdfs:
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.address = f"127.0.0.1:{self._server.server_address[1]}"
+        self.data_nodes = {"127.0.0.1:9866": self.address}
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
@@ -79,13 +89,24 @@ class MemoryHdfs:
         """Forget everything."""
         self.files.clear()
         self.folders.clear()
+        self.modes.clear()
         self.before.clear()
+        self.calls.clear()
+        self.zones = []
+        self.safe_mode = self.is_http_fs = False
+        self.data_nodes = {"127.0.0.1:9866": self.address}
         self.pause_s = 0.0
 
     def metrics(self, handler: _Handler) -> None:
         """What it says of itself."""
-        status = {"name": "Hadoop:service=NameNode,name=NameNodeStatus", "State": self.state}
-        handler.reply(*((404, {}) if self.hides else (200, {"beans": [status]})))
+        bean = {"name": "Hadoop:service=NameNode,name=NameNodeStatus", "State": self.state}
+        if "NameNodeInfo" in handler.path:
+            nodes = {
+                transfer: {"infoAddr": web, "infoSecureAddr": "127.0.0.1:0", "xferaddr": transfer}
+                for transfer, web in self.data_nodes.items()
+            }
+            bean = {"LiveNodes": json.dumps(nodes)}
+        handler.reply(*((404, {}) if self.hides else (200, {"beans": [bean]})))
 
     def put(self, path: str, data: bytes) -> None:
         """Make a file, and the folders above it."""
@@ -99,15 +120,28 @@ class MemoryHdfs:
             return
         self.before.pop(operation, lambda: None)()
         self.calls.append(operation)
+        changes = operation in {"CREATE", "RENAME", "DELETE", "MKDIRS"}
+        if self.safe_mode and changes:
+            raise RefusedError(403, "SafeModeException", f"Cannot {operation}: in safe mode")
         if self.state != "active":
-            if operation in {"CREATE", "RENAME", "DELETE", "MKDIRS"}:
+            if changes:
                 raise RefusedError(403, "StandbyException", "Operation category WRITE")
             if self.retries:
                 raise RefusedError(403, "ObserverRetryOnActiveException", "Zero blocklocations")
         with self._lock:
             if operation in {"CREATE", "OPEN"}:
                 self._check(operation, path)
-                handler.redirect(f"http://{self.address}{handler.path}&namenoderpcaddress=nn")
+                if self.is_http_fs:
+                    if operation == "OPEN":
+                        handler.reply(200, self._found(path).data)
+                    else:
+                        handler.redirect(f"http://{self.address}{handler.path}&data=true")
+                    return
+                excluded = asked.get("excludedatanodes", "").split(",")
+                left = [web for name, web in self.data_nodes.items() if name not in excluded]
+                if not left:
+                    raise RefusedError(403, "IOException", "No active nodes contain this block")
+                handler.redirect(f"http://{left[0]}{handler.path}&namenoderpcaddress=nn")
             else:
                 handler.reply(200, getattr(self, f"_{operation.lower()}")(path, asked))
 
@@ -126,6 +160,7 @@ class MemoryHdfs:
         cut, self.cuts_after = self.cuts_after, None
         data, whole = handler.body(cut)
         self.put(path, data[: len(data) - self.loses])
+        self.files[path].asked = asked
         self.loses = 0
         if whole:
             handler.reply(201)
@@ -160,8 +195,22 @@ class MemoryHdfs:
         found = [self._status(each, posixpath.basename(each)) for each in sorted(inside)]
         return {"FileStatuses": {"FileStatus": found}}
 
+    def _zone(self, path: str) -> str:
+        return next((zone for zone in self.zones or () if path.startswith(f"{zone}/")), "")
+
+    def _gettrashroot(self, path: str, asked: dict[str, str]) -> Any:
+        if self.zones is None:
+            said = 'Invalid value for webhdfs parameter "op": No enum constant GETTRASHROOT'
+            raise RefusedError(400, "IllegalArgumentException", said)
+        zone, user = self._zone(path), asked["user.name"]
+        return {"Path": f"{zone}/.Trash/{user}" if zone else f"/user/{user}/.Trash"}
+
     def _rename(self, path: str, asked: dict[str, str]) -> None:
         target = asked["destination"]
+        if self._zone(path) != self._zone(target):
+            raise RefusedError(
+                403, "IOException", f"{path} can't be moved from an encryption zone."
+            )
         there: dict[str, Any] = self.folders if path in self.folders else self.files
         if there is self.files:
             self._found(path)
@@ -169,14 +218,18 @@ class MemoryHdfs:
         if taken and (target in self.folders or asked["renameoptions"] == "NONE"):
             raise RefusedError(403, "FileAlreadyExistsException", f"{target} already exists")
         there[target] = there.pop(path)
+        if path in self.modes:
+            self.modes[target] = self.modes.pop(path)
 
     def _delete(self, path: str, _: Any) -> Any:
         file, folder = self.files.pop(path, None), self.folders.pop(path, None)
         return {"boolean": file is not None or folder is not None}
 
-    def _mkdirs(self, path: str, _: Any) -> Any:
+    def _mkdirs(self, path: str, asked: dict[str, str]) -> Any:
         while path not in self.folders:
             self.folders[path] = next(self._ids)
+            if "permission" in asked:
+                self.modes[path] = (asked["permission"], asked.get("unmaskedpermission", ""))
             path = posixpath.dirname(path)
         return {"boolean": True}
 

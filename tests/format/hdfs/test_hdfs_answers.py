@@ -13,6 +13,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
+    CommitStateUnknownError,
     FileAlreadyExistsError,
     FileIOError,
     FileStateUnknownError,
@@ -172,6 +173,43 @@ def test_a_rename_that_can_neither_be_found_nor_withdrawn_is_unknown(
         memory_io.create(f"{PLACE}/x", b"ours")
     assert memory_proxy.deliver() == 1
     assert memory.files["/t/x"].data == b"ours"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_rename_that_safe_mode_refuses_failed_unless_an_answer_was_lost(
+    memory, memory_proxy, memory_settings, lost
+):
+    """Safe mode refuses to withdraw the draft, too, and still answers what is there."""
+    catalog = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+
+    renames = itertools.count()
+
+    def begin():
+        memory.before["RENAME"] = begin
+        memory.safe_mode = RENAMES[next(renames)] == "metadata"
+
+    memory.before["RENAME"] = begin
+    memory_proxy.faults["RENAME"] = ["", "", "", "refuse" if lost else ""]
+    with pytest.raises(IcecombError, match="SafeModeException") as caught:
+        table.append(pa.table({"id": [1]}))
+    assert isinstance(caught.value, CommitStateUnknownError) is lost
+    memory.safe_mode = False
+    assert table.refresh().scan().to_arrow().num_rows == 0
+
+
+def test_http_fs_is_named_before_anything_is_read_or_sent(memory, memory_io):
+    memory.put("/t/x", b"{}")
+    memory.is_http_fs = True
+    for call in (
+        lambda: memory_io.read(f"{PLACE}/x"),
+        lambda: memory_io.create(f"{PLACE}/y", b"1"),
+    ):
+        with pytest.raises(FileIOError, match="is HttpFS, by which icecomb cannot keep") as caught:
+            call()
+        assert "dfs.namenode.http-address" in str(caught.value)
+    assert visible(memory) == ["/t/x"]
 
 
 def test_what_became_of_a_file_that_was_to_move_is_unknown_while_it_may_move(

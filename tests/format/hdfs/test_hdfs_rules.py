@@ -5,11 +5,13 @@ The same on a real HDFS: `test_hdfs_faults`.
 
 from __future__ import annotations
 
+import socket
 import threading
 
 import pytest
 
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
+from icecomb.format.storage.file_io import FileIO
 
 PLACE = "hdfs://lake/t"
 LARGE = bytes(range(250)) * 40_000
@@ -141,6 +143,42 @@ def test_a_read_that_breaks_off_is_repeated_at_another_data_node(io, proxy, memo
     assert proxy.calls["OPEN@data"] == 2
     with pytest.raises(NoSuchFileError):
         io.read(f"{PLACE}/y")
+
+
+@pytest.fixture
+def dead():
+    """The address of a data node that died a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_data_node_that_failed_is_asked_nothing_while_there_is_another(
+    memory, dead, memory_settings
+):
+    """The name node goes on to send to it first, as it does beside a dead data node."""
+    io = FileIO({**memory_settings, "dfs.namenode.http-address": memory.address})
+    memory.data_nodes = {"127.0.0.1:9999": dead, **memory.data_nodes}
+    with io.create_stream(f"{PLACE}/large") as out:
+        out.write(LARGE)
+    io.create(f"{PLACE}/small", b"1")
+    assert memory.calls.count("CREATE") == 3
+    reader = FileIO({**memory_settings, "dfs.namenode.http-address": memory.address})
+    assert reader.read(f"{PLACE}/small") == b"1"
+    assert reader.read(f"{PLACE}/large") == LARGE
+    assert memory.calls.count("OPEN") == 3
+
+
+def test_a_data_node_that_failed_is_asked_again_where_there_is_no_other(
+    memory, dead, memory_settings
+):
+    io = FileIO({**memory_settings, "dfs.namenode.http-address": memory.address})
+    (known,) = memory.data_nodes
+    there, memory.data_nodes = memory.data_nodes, {known: dead}
+    with pytest.raises(FileIOError, match=f"Cannot write {PLACE}/x at data node {dead}"):
+        io.create(f"{PLACE}/x", b"1")
+    memory.data_nodes = there
+    io.create(f"{PLACE}/x", b"1")
+    assert io.read(f"{PLACE}/x") == b"1"
 
 
 def test_folders_beside_each_other_are_looked_at_together_and_listed_in_order(

@@ -90,6 +90,7 @@ def test_the_name_node_is_told_whether_a_file_may_be_replaced(monkeypatch, repla
         asked.append({"op": sent[2], **sent[4]})
         return done
 
+    monkeypatch.setattr(web, "_session", SimpleNamespace(lost_answers=0), raising=False)
     monkeypatch.setattr(web, "_call", call, raising=False)
     monkeypatch.setattr(web, "_is_at", lambda *_: True)
     web.publish("/lake/.draft", "/lake/a", 1, PLACE, replace=replaces)
