@@ -242,8 +242,8 @@ class HadoopCatalog(Catalog):
         Raises:
             NoSuchTableError, NoSuchIcebergTableError: As in `Catalog.drop_table`.
             ValidationError: If ``purge_requested`` is false, the table's property ``gc.enabled`` is
-                false, or its folder holds another table, or files that are neither in ``data``
-                nor in ``metadata`` nor the table's; nothing was deleted.
+                false, or its folder holds another table, files that are neither in ``data``
+                nor in ``metadata`` nor the table's, or snapshots of HDFS; nothing was deleted.
             FileIOError: If something was written to the folder meanwhile, or it contains links.
         """
         check_flags(purge_requested=purge_requested)

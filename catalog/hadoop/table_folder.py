@@ -33,7 +33,8 @@ class TableFolder:
         metadata: The table's newest metadata; None if it cannot be read.
 
     Raises:
-        ValidationError: If there are files that other tables may need; nothing was deleted.
+        ValidationError: If there are files that other tables may need, or a folder that cannot be
+            deleted; nothing was deleted.
     """
 
     def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
@@ -49,6 +50,12 @@ class TableFolder:
         self._metadata = metadata
         self._check_tables()
         self._check_files()
+        if kept := io.undeletable_folder(folder):
+            raise self._refusal(
+                f"{kept} has snapshots of HDFS, which keep the folder and the name",
+                "delete the snapshots (hdfs dfs -deleteSnapshot) first",
+                kept,
+            )
 
     def delete(self) -> None:
         """Delete the table: rows first, the newest version last, and the folder.

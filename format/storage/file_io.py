@@ -346,6 +346,13 @@ class FileIO:
         """
         return self._of(location).delete_folder(location)
 
+    def undeletable_folder(self, location: str) -> str | None:
+        """Return the folder, this one or one in it, that stays although its files can be deleted.
+
+        On HDFS that is a folder that has snapshots; None if none is known.
+        """
+        return self._of(location).undeletable_folder(location)
+
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """Return the storage as an Arrow file system, and the path of `location` in it."""
         return self._of(location).filesystem(location)

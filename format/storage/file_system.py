@@ -151,6 +151,10 @@ class FileSystem(ABC):
     def delete_folder(self, location: str) -> bool:
         """Delete a folder if it is empty; see `FileIO.delete_folder`."""
 
+    def undeletable_folder(self, location: str) -> str | None:  # noqa: ARG002
+        """Return what keeps a folder from deletion; see `FileIO.undeletable_folder`."""
+        return None
+
     @abstractmethod
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """Return the storage as an Arrow file system; see `FileIO.filesystem`."""

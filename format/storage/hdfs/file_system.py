@@ -356,6 +356,12 @@ class HdfsFileSystem(FileSystem):
                 return False
             raise
 
+    def undeletable_folder(self, location: str) -> str | None:
+        """Implement `FileIO.undeletable_folder`: HDFS keeps folders that have snapshots."""
+        web, address = self.cluster(location)
+        found = web.snapshotted_folder(address.path, location)
+        return None if found is None else location.rstrip("/") + found[len(address.path) :]
+
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """Implement `FileIO.filesystem`; paths there are whole locations."""
         import pyarrow.fs

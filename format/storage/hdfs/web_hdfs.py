@@ -9,6 +9,7 @@ page has status 200, too. Source: Hadoop's WebHDFS REST API.
 from __future__ import annotations
 
 import logging
+import posixpath
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -112,7 +113,8 @@ class WebHdfs:
         candidates = name_nodes if highly_available else ()
         self._session = HdfsSession(properties, services, candidates)
         self._failed = FailedDataNodes(self._name_node_info)
-        self._umask = HDFS_UMASK.of(properties, default=0o022)
+        umask = HDFS_UMASK.of(properties)
+        self._umask = 0o022 if umask is None else umask
         self._replication = HDFS_REPLICATION.of(properties)
         self._block_size = HDFS_BLOCK_SIZE.of(properties)
         tries = HDFS_FAILOVER_ATTEMPTS.of(properties)
@@ -408,6 +410,29 @@ class WebHdfs:
             raise
         except FileIOError:
             return f"/user/{self.user}/.Trash"
+
+    def snapshotted_folder(self, path: str, location: str) -> str | None:
+        """Return the path of a folder, at a path or below, that its snapshots keep from deletion.
+
+        Below are found, from Hadoop 3.2, those that belong to the user, or all by a superuser.
+        """
+        with suppress(FileIOError):
+            if self.entries(f"{path}/.snapshot", location):
+                return path
+        found: list[dict[str, Any]] = []
+        try:
+            with self._failures("list the snapshots of", location):
+                reply = self._call("get", "/", "GETSNAPSHOTTABLEDIRECTORYLIST", HTTPStatus.OK, {})
+                found = reply.json()["SnapshottableDirectoryList"]
+        except HdfsAnswerLostError:
+            raise
+        except FileIOError:
+            pass  # an older name node
+        for each in found:
+            folder = posixpath.join(each["parentFullPath"], each["dirStatus"]["pathSuffix"])
+            if each["snapshotNumber"] and folder.startswith(f"{path}/"):
+                return str(folder)
+        return None
 
     def make_folder(self, path: str, location: str, *, private: bool = False) -> None:
         """Create a folder and those above it, unless they exist.

@@ -48,7 +48,8 @@ class MemoryHdfs:
     `.data_nodes` are the HTTP addresses of the data nodes by that of their transfers, which is what `excludedatanodes`
     is compared with: the first one that is not excluded is redirected to. `.zones` are encryption zones, None those
     of a name node of Hadoop 2.7, which says nothing of the trash. `.safe_mode` is whether it changes nothing,
-    `.is_http_fs` whether HttpFS answers, which sends and takes files itself.
+    `.is_http_fs` whether HttpFS answers, which sends and takes files itself. `.snapshots` are the folders that have
+    snapshots, with their owners.
     """
 
     def __init__(self) -> None:
@@ -57,6 +58,7 @@ class MemoryHdfs:
         self.modes: dict[str, tuple[str, str]] = {}
         self.before: dict[str, Callable[[], None]] = {}
         self.zones: list[str] | None = []
+        self.snapshots: dict[str, str] = {}
         self.safe_mode = False
         self.is_http_fs = False
         self.cuts_after: int | None = None
@@ -93,6 +95,7 @@ class MemoryHdfs:
         self.before.clear()
         self.calls.clear()
         self.zones = []
+        self.snapshots.clear()
         self.safe_mode = self.is_http_fs = False
         self.data_nodes = {"127.0.0.1:9866": self.address}
         self.pause_s = 0.0
@@ -186,7 +189,24 @@ class MemoryHdfs:
     def _getfilestatus(self, path: str, _: Any) -> Any:
         return {"FileStatus": self._status(path, "")}
 
+    def _getsnapshottabledirectorylist(self, _: str, asked: dict[str, str]) -> Any:
+        own = [path for path, owner in self.snapshots.items() if owner == asked["user.name"]]
+        found = [
+            {
+                "dirStatus": {"pathSuffix": posixpath.basename(path)},
+                "parentFullPath": posixpath.dirname(path),
+                "snapshotNumber": 1,
+            }
+            for path in own
+        ]
+        return {"SnapshottableDirectoryList": found}
+
     def _liststatus(self, path: str, _: Any) -> Any:
+        folder, snapshots, _ = path.partition("/.snapshot")
+        if snapshots:
+            if folder not in self.snapshots:
+                raise RefusedError(403, "SnapshotException", "not a snapshottable directory")
+            return {"FileStatuses": {"FileStatus": [{**self._status(folder, "s1")}]}}
         if path not in self.folders:
             return {"FileStatuses": {"FileStatus": [self._status(path, "")]}}
         inside = [
@@ -222,6 +242,8 @@ class MemoryHdfs:
             self.modes[target] = self.modes.pop(path)
 
     def _delete(self, path: str, _: Any) -> Any:
+        if path in self.snapshots:
+            raise RefusedError(403, "SnapshotException", f"{path} already has snapshots")
         file, folder = self.files.pop(path, None), self.folders.pop(path, None)
         return {"boolean": file is not None or folder is not None}
 

@@ -19,6 +19,7 @@ from icecomb.format.errors import (
     FileStateUnknownError,
     IcecombError,
     NoSuchFileError,
+    ValidationError,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs.upload import HdfsUpload
@@ -460,4 +461,21 @@ def test_a_drop_that_leaves_only_the_folder_says_that_the_table_is_gone(memory, 
     assert "SnapshotException" in str(error)
     assert error.hint.startswith("the table is gone")
     assert "-deleteSnapshot" in error.hint
+    assert not lake.table_exists("db.t")
+
+
+@pytest.mark.parametrize(("folder", "owner"), [("", "bob"), ("/data", "alice")])
+def test_a_table_whose_folder_has_snapshots_is_not_dropped_by_halves(
+    memory, memory_settings, folder, owner
+):
+    lake = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    memory.snapshots = {f"/w/db/t{folder}": owner}
+    with pytest.raises(ValidationError, match=f"hdfs://lake/w/db/t{folder} has snapshots of HDFS"):
+        lake.drop_table("db.t", purge_requested=True)
+    assert lake.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+    memory.snapshots.clear()
+    lake.drop_table("db.t", purge_requested=True)
     assert not lake.table_exists("db.t")
