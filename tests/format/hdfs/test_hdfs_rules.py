@@ -5,6 +5,7 @@ The same on a real HDFS: `test_hdfs_faults`.
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 
@@ -12,6 +13,7 @@ import pytest
 
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs import native
 
 PLACE = "hdfs://lake/t"
 LARGE = bytes(range(250)) * 40_000
@@ -177,6 +179,15 @@ def test_a_data_node_that_failed_is_asked_again_where_there_is_no_other(
     with pytest.raises(FileIOError, match=f"Cannot write {PLACE}/x at data node {dead}"):
         io.create(f"{PLACE}/x", b"1")
     memory.data_nodes = there
+    io.create(f"{PLACE}/x", b"1")
+    assert io.read(f"{PLACE}/x") == b"1"
+
+
+def test_a_fork_of_a_process_that_used_hdfs_native_goes_by_webhdfs(memory_settings, monkeypatch):
+    """The library's threads are not in it: its first read would never end."""
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    monkeypatch.setattr(native, "_process", os.getppid())
+    io = FileIO({**memory_settings, "hdfs.engine": "native"})
     io.create(f"{PLACE}/x", b"1")
     assert io.read(f"{PLACE}/x") == b"1"
 

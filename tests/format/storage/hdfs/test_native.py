@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import uuid
 from types import SimpleNamespace
@@ -93,3 +94,39 @@ def test_what_the_cluster_refuses_is_said_in_plain_words(hdfs):
     with pytest.raises(FileIOError, match=r"quota of /warehouse/.* is exceeded"):
         io.create(f"{place}/z", b"1")
     assert [each.location for each in io.list(place)] == [f"{place}/x"]
+
+
+@pytest.mark.full("the second engine of HDFS; which one a fork takes is a rule of the gate")
+def test_a_forked_child_reads_and_writes(hdfs):
+    place = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
+    script = f"""
+import os, signal
+from icecomb.format.storage.file_io import FileIO
+io = FileIO({ {**hdfs.client_settings, "hdfs.engine": "native"}!r})
+io.create("{place}/parent", b"1")
+assert io.read("{place}/parent") == b"1"
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    io.create("{place}/child", io.read("{place}/parent"))
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert io.read("{place}/child") == b"1"
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+@pytest.mark.full("the second engine of HDFS; addresses of nameservices are values in the gate")
+def test_a_nameservice_of_one_name_node_is_opened(hdfs):
+    """hdfs-native itself only knows those of several."""
+    known = hdfs.client_settings
+    settings = {
+        "fs.defaultFS": "hdfs://ns0",
+        "dfs.nameservices": "ns0,ns1",
+        "dfs.namenode.rpc-address.ns0": known["dfs.namenode.rpc-address"],
+        "dfs.namenode.http-address.ns0": known["dfs.namenode.http-address"],
+        "hdfs.engine": "native",
+    }
+    place = f"hdfs://ns0/warehouse/{uuid.uuid4().hex}"
+    FileIO(settings).create(f"{place}/x", b"1")
+    assert FileIO(settings).read(f"{place}/x") == b"1"
