@@ -11,7 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 
+from icecomb.catalog.commit.version_name import version_of
+
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.view.view import ViewMetadata
 
@@ -42,6 +46,13 @@ class Version(Protocol):
     def uuid(self) -> object:
         """The uuid of the table or view; None if it has none yet."""
 
+    def follows(self, other: Self) -> bool:
+        """Return whether this is a later version than another of the same table or view.
+
+        Told by the logs of metadata files; else by what only grows: sequence numbers, numbers in
+        the names of files, times.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class MetadataVersion:
@@ -56,6 +67,19 @@ class MetadataVersion:
         """The table's uuid; with format version 1 a later commit may set it first."""
         return self.metadata.table_uuid
 
+    def follows(self, other: MetadataVersion) -> bool:
+        """Implement `Version.follows`."""
+        if any(entry.metadata_file == other.location for entry in self.metadata.metadata_log):
+            return True
+        if any(entry.metadata_file == self.location for entry in other.metadata.metadata_log):
+            return False
+        return self._order > other._order
+
+    @property
+    def _order(self) -> tuple[int, int, int]:
+        metadata = self.metadata
+        return (metadata.last_sequence_number, _number(self.location), metadata.last_updated_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class ViewMetadataVersion:
@@ -69,6 +93,23 @@ class ViewMetadataVersion:
     def uuid(self) -> object:
         """The view's uuid."""
         return self.metadata.view_uuid
+
+    def follows(self, other: ViewMetadataVersion) -> bool:
+        """Implement `Version.follows`."""
+        return self._order > other._order
+
+    @property
+    def _order(self) -> tuple[int, int]:
+        log = self.metadata.version_log
+        return _number(self.location), log[-1].timestamp_ms if log else 0
+
+
+def _number(location: str) -> int:
+    """Return the number in the name of a metadata file, which each commit raises; else -1."""
+    from icecomb.format.spec.metadata_file import metadata_version
+
+    version = version_of(location)
+    return metadata_version(location) if version is None else version
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,35 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
     ) from problem
 
 
+class Kept:
+    """Rows that can be read again and again; the batches of a stream are kept as they come.
+
+    Args:
+        rows: A table, or a stream.
+    """
+
+    def __init__(self, rows: GivenRows) -> None:
+        self.schema: pa.Schema = rows.schema
+        self._rows = rows
+        self._read: list[pa.RecordBatch] = []
+
+    @property
+    def rows(self) -> GivenRows:
+        """The rows, from the start."""
+        import pyarrow as pa
+
+        from icecomb.format.arrow.row_stream import RowStream
+
+        if isinstance(self._rows, pa.Table):
+            return self._rows
+        return RowStream(self.schema, chain(tuple(self._read), self._unread(self._rows)))
+
+    def _unread(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            self._read.append(batch)
+            yield batch
+
+
 class OneUse:
     """Rows that know whether they can still be read from the start.
 
@@ -98,8 +127,9 @@ class OneUse:
             self.rows = RowStream(rows.schema, self._batches(rows))
 
     def _batches(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.is_used_up = True
-        yield from rows
+        for batch in rows:
+            self.is_used_up = self.is_used_up or bool(batch.num_rows)
+            yield batch
 
 
 def _is_of(df: object, library: str) -> bool:

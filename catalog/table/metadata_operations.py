@@ -196,7 +196,5 @@ class MetadataOperations(ABC):
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
-        from icecomb.format.evolution.staging import staged_snapshot
-
         with self.manage_snapshots() as manage:
-            manage.cherry_pick(staged_snapshot(self.metadata, wap_id).snapshot_id)
+            manage._cherry_pick_staged(wap_id)  # noqa: SLF001 - what this method is for

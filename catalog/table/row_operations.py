@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icecomb.format.argument import check_flags
-from icecomb.format.errors import CommitFailedError, NoSuchFileError
+from icecomb.format.errors import CommitFailedError, NoSuchFileError, NoSuchSnapshotError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.filter_argument import RowFilter, as_expression
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from icecomb.format.row_changes.merge import MergeResult
     from icecomb.format.row_changes.merge_clause import MergeClauses
     from icecomb.format.row_changes.merge_condition import MergeCondition
+    from icecomb.format.row_changes.no_change import NoChange
     from icecomb.format.row_changes.upsert import UpsertResult
     from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
     from icecomb.format.rows.files.added_file import GivenPartition
@@ -127,14 +128,14 @@ class RowOperations(ABC):
         check_flags(case_sensitive=case_sensitive)
         rows = as_expression(delete_filter)
 
-        def delete() -> None:
+        def delete() -> tuple[None, bool]:
             with self._writing(snapshot_properties, branch, case_sensitive=case_sensitive) as (
                 target,
                 commit,
             ):
-                commit(delete_rows(target, rows))
+                return None, commit(delete_rows(target, rows))
 
-        self._on_readable_state(lambda: self._retry_delete(delete))
+        self._on_newest(lambda: self._retry_delete(delete))
 
     def overwrite(
         self,
@@ -173,13 +174,13 @@ class RowOperations(ABC):
         data = OneUse(arrow_data(df, self.metadata.schema()))
         wanted = data.schema if merge_schema else None
 
-        def overwrite() -> None:
+        def overwrite() -> tuple[None, bool]:
             with self._writing(
                 snapshot_properties, branch, wanted, case_sensitive=case_sensitive
             ) as (target, commit):
-                commit(overwrite_rows(target, data.rows, rows))
+                return None, commit(overwrite_rows(target, data.rows, rows))
 
-        self._on_readable_state(overwrite, data)
+        self._on_newest(overwrite, data)
 
     def dynamic_partition_overwrite(
         self,
@@ -252,7 +253,7 @@ class RowOperations(ABC):
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether the change was committed.
         """
-        from icecomb.catalog.table.arrow_input import OneUse, arrow_data
+        from icecomb.catalog.table.arrow_input import Kept, arrow_data
         from icecomb.format.row_changes.upsert import upsert_rows
 
         check_flags(
@@ -261,10 +262,10 @@ class RowOperations(ABC):
             case_sensitive=case_sensitive,
             merge_schema=merge_schema,
         )
-        data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
+        data = Kept(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
         wanted = data.schema if merge_schema else None
 
-        def upsert() -> UpsertResult:
+        def upsert() -> tuple[UpsertResult, bool]:
             with self._writing(
                 snapshot_properties, branch, wanted, case_sensitive=case_sensitive
             ) as (target, commit):
@@ -275,10 +276,9 @@ class RowOperations(ABC):
                     update=when_matched_update_all,
                     insert=when_not_matched_insert_all,
                 )
-                commit(change)
-            return result
+                return result, commit(change)
 
-        return self._on_readable_state(upsert, data)
+        return self._on_newest(upsert)
 
     def merge(
         self,
@@ -366,16 +366,20 @@ class RowOperations(ABC):
         from icecomb.format.row_changes.table_addition import add_files
 
         check_flags(check_duplicate_files=check_duplicate_files)
-        with self._writing(snapshot_properties, branch) as (target, commit):
-            change = add_files(
-                target,
-                file_paths,
-                check_duplicate_files=check_duplicate_files,
-                on_duplicate=on_duplicate,
-                partition=partition,
-                parallelism=parallelism,
-            )
-            commit(change)
+
+        def add() -> tuple[None, bool]:
+            with self._writing(snapshot_properties, branch) as (target, commit):
+                change = add_files(
+                    target,
+                    file_paths,
+                    check_duplicate_files=check_duplicate_files,
+                    on_duplicate=on_duplicate,
+                    partition=partition,
+                    parallelism=parallelism,
+                )
+                return None, commit(change)
+
+        self._on_newest(add)
 
     def _merge(
         self,
@@ -387,12 +391,12 @@ class RowOperations(ABC):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> MergeResult:
-        from icecomb.catalog.table.arrow_input import OneUse, arrow_data
+        from icecomb.catalog.table.arrow_input import Kept, arrow_data
         from icecomb.format.row_changes.merge import merge_rows
 
-        data = OneUse(arrow_data(source, self.metadata.schema()))
+        data = Kept(arrow_data(source, self.metadata.schema()))
 
-        def merge() -> MergeResult:
+        def merge() -> tuple[MergeResult, bool]:
             with self._writing(snapshot_properties, branch) as (target, commit):
                 change, result = merge_rows(
                     target,
@@ -402,33 +406,42 @@ class RowOperations(ABC):
                     target_alias=aliases[0],
                     source_alias=aliases[1],
                 )
-                commit(change)
-            return result
+                return result, commit(change)
 
-        return self._on_readable_state(merge, data)
+        return self._on_newest(merge)
 
-    def _on_readable_state(self, operate: Callable[[], T], data: OneUse | None = None) -> T:
-        """Run an operation that reads the table, again on newer metadata if files are missing.
+    def _on_newest(self, operate: Callable[[], tuple[T, bool]], data: OneUse | None = None) -> T:
+        """Run an operation that reads the table, again on newer metadata if it has to be.
 
-        Other writers may have expired the snapshot that an idle table object is pinned to.
+        Other writers may have expired the snapshot that an idle table object is pinned to, or made
+        the branch since; and that there is nothing to do holds for the newest metadata only.
 
         Args:
-            operate: Reads the pinned metadata's files, and commits.
+            operate: Reads the pinned metadata's files, and commits; returns its result, and whether
+                that holds though others have committed.
             data: Other input of it, which may be a stream.
         """
+        from icecomb.format.operation.clash import OutdatedError
+
+        outdated = (NoSuchFileError, NoSuchSnapshotError, OutdatedError)
+        renewed = False
         while True:
+            state = self.metadata
             try:
-                return operate()
-            except NoSuchFileError as error:  # noqa: PERF203 - retried
-                if not self._renew():
+                result, holds = operate()
+                if holds or renewed or not self._renew(state):
+                    return result
+            except outdated as error:
+                if not self._renew(state):
                     raise
                 if data is not None and data.is_used_up:
                     raise CommitFailedError(
-                        f"Others expired files of this object's snapshot: {error.message}",
+                        f"The table has changed since this object was loaded: {error.message}",
                         hint="Repeat it with the rows: their stream is used up.",
                     ) from error
+            renewed = True
 
-    def _retry_delete(self, delete: Callable[[], None]) -> None:
+    def _retry_delete(self, delete: Callable[[], T]) -> T:
         """Delete rows, and find them again if others deleted rows of the same data files first.
 
         In format version 2, position delete files of several writers lie side by side. A deletion
@@ -439,15 +452,16 @@ class RowOperations(ABC):
 
         # each time another writer has committed: there is progress, as of commits without locks
         for _ in range(COMMIT_RETRIES.of(self.metadata.properties, default=100)):
+            state = self.metadata
             try:
                 return delete()
-            except VectorConflictError:  # noqa: PERF203 - retried
-                if not self._renew():
+            except VectorConflictError:
+                if not self._renew(state):
                     raise
         return delete()
 
-    def _renew(self) -> bool:
-        """Move to the newest metadata; return whether it was newer.
+    def _renew(self, state: TableMetadata) -> bool:  # noqa: ARG002
+        """Move to the newest metadata; return whether it is other metadata than ``state``.
 
         A transaction stays at the metadata that it began with.
         """
@@ -461,8 +475,8 @@ class RowOperations(ABC):
         wanted: pa.Schema | None = None,
         *,
         case_sensitive: bool = True,
-    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange | None], None]]]:
-        """Provide the target of an operation, and the function that commits it.
+    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange | NoChange | None], bool]]]:
+        """Provide the target of an operation, and `_commit_change`.
 
         Args:
             snapshot_properties: More keys of the snapshot's summary.
@@ -485,6 +499,16 @@ class RowOperations(ABC):
             target.check_branch()
             yield target, operations._commit_change  # noqa: SLF001 - of this class, too
 
-    def _commit_change(self, change: WrittenChange | None) -> None:
+    def _commit_change(self, change: WrittenChange | NoChange | None) -> bool:
+        """Commit what an operation has made; return whether it holds though others committed.
+
+        Args:
+            change: The change; None if there is none, whatever the table has.
+        """
+        from icecomb.format.row_changes.no_change import NoChange
+
+        if isinstance(change, NoChange):
+            return False
         if change is not None:
             self.commit(change)
+        return True

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.catalog.commit.commit import Producer, commit, newest_of
+from icecomb.catalog.commit.pinned import Pinned
 from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.table.metadata_operations import MetadataOperations
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 
-class Table(RowOperations, MetadataOperations):
+class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
     """A table as of the last load, refresh or commit through this object.
+
+    `icecomb.catalog.commit.pinned` says which version each call is judged on.
 
     Args:
         identifier: Namespace and name.
@@ -182,7 +185,8 @@ class Table(RowOperations, MetadataOperations):
         Raises:
             NoSuchTableError: If it was dropped.
         """
-        self._version = self._pointer.load()
+        seen = self._version
+        self._move(seen, self._pointer.load())
         return self
 
     def scan(
@@ -290,9 +294,11 @@ class Table(RowOperations, MetadataOperations):
         with self.transaction() as transaction, transaction._widened(frame) as widened:  # noqa: SLF001
             yield widened
 
-    def _renew(self) -> bool:
-        before, self._version = self._version, newest_of(self._pointer, self._version)
-        return self._version.location != before.location
+    def _renew(self, state: TableMetadata) -> bool:
+        seen = self._version
+        newest = newest_of(self._pointer, seen)
+        self._move(seen, newest)
+        return seen.metadata is not state or newest.location != seen.location
 
     def _newest_loader(self) -> Callable[[], TableMetadata]:
         return lambda: self._pointer.load().metadata
@@ -315,5 +321,6 @@ class Table(RowOperations, MetadataOperations):
             CommitFailedError: If it is proven that nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed; nothing was deleted.
         """
-        self._version = commit(self._pointer, self.io, self._version, producer)
+        seen = self._version
+        self._move(seen, commit(self._pointer, self.io, seen, producer))
         return self

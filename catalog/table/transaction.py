@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.table.metadata_operations import MetadataOperations
@@ -12,6 +14,8 @@ from icecomb.format.argument import check_flags, checked_int, property_texts
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation
+from icecomb.format.row_changes.no_change import NoChange
+from icecomb.format.spec.ancestry import is_ancestor
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId
 from icecomb.format.spec.change.update import Changes, update_table_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -206,7 +210,7 @@ class Transaction(RowOperations, MetadataOperations):
             return self._changes
         metadata, joined = base, Changes()
         for producer, seen in self._staged:
-            if not isinstance(producer, PendingUpdate):
+            if not isinstance(producer, (PendingUpdate, NoChange)):
                 self._check_start(producer, base)
                 self._check_layout(seen, metadata)
             changes = producer.apply(metadata)
@@ -232,10 +236,27 @@ class Transaction(RowOperations, MetadataOperations):
             del self._staged[count:]
             raise
 
-    def _commit_change(self, change: WrittenChange | None) -> None:
+    def _commit_change(self, change: WrittenChange | NoChange | None) -> bool:
         if self._ended and change is not None:
             change.clean_up(None)
-        super()._commit_change(change)
+        if isinstance(change, NoChange):
+            self._commit_check(change)
+            return True
+        return super()._commit_change(change)
+
+    def _commit_check(self, found: NoChange) -> None:
+        """Let the commit refuse what others have added to the rows of which there were none."""
+        if not (found.serializable or self._ended):
+            return
+        branch = found.target.branch
+        begin, head = _head(self._base, branch), _head(self._metadata, branch)
+        if begin is not None and (head is None or not is_ancestor(self._metadata, begin, head)):
+            return  # it was set back by this transaction, and with it what others add
+        new = takewhile(
+            lambda each: not self._base.has_snapshot(each.snapshot_id),
+            reversed(self._metadata.snapshots),
+        )
+        self.commit(replace(found, start=begin, own=frozenset(s.snapshot_id for s in new)))
 
     def _check_layout(self, seen: TableMetadata, metadata: TableMetadata) -> None:
         """Refuse files written with ids that this transaction assigned and that changed since."""
@@ -285,6 +306,11 @@ class Transaction(RowOperations, MetadataOperations):
                 "rows that it added and moved: other rows have them now",
                 hint="Begin the transaction again on the refreshed table.",
             )
+
+
+def _head(metadata: TableMetadata, branch: str) -> int | None:
+    head = metadata.snapshot_by_name(branch if branch in metadata.refs else MAIN_BRANCH)
+    return None if head is None else head.snapshot_id
 
 
 def _changed(metadata: TableMetadata, changes: Changes) -> TableMetadata:

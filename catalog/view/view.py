@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from icecomb.catalog.commit.commit import commit_version
+from icecomb.catalog.commit.pinned import Pinned
+from icecomb.catalog.commit.pointer import ViewMetadataVersion
 from icecomb.catalog.identifier import Identifier
 
 if TYPE_CHECKING:
-    from icecomb.catalog.commit.pointer import ViewMetadataVersion, ViewPointer
+    from icecomb.catalog.commit.pointer import ViewPointer
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.view.view import ViewLogEntry, ViewMetadata, ViewVersion
 
 
-class View:
+class View(Pinned[ViewMetadataVersion]):
     """A view as of the last load, refresh or change through this object.
+
+    `icecomb.catalog.commit.pinned` says which version each call is judged on.
 
     Args:
         identifier: Namespace and name.
@@ -87,7 +91,8 @@ class View:
         Raises:
             NoSuchViewError: If it was dropped.
         """
-        self._version = self._pointer.load()
+        seen = self._version
+        self._move(seen, self._pointer.load())
         return self
 
     def update_properties(
@@ -110,7 +115,7 @@ class View:
             CommitFailedError: If other writers were first too often; nothing was changed.
             CommitStateUnknownError: If it is unknown whether it was changed.
         """
-        _, self._version = commit_version(
-            self._pointer, self._version, lambda base: make(base.metadata)
-        )
+        seen = self._version
+        _, done = commit_version(self._pointer, seen, lambda base: make(base.metadata))
+        self._move(seen, done)
         return self

@@ -25,6 +25,10 @@ class VectorConflictError(ConflictError):
     """
 
 
+class OutdatedError(ConflictError):
+    """What a change left as it is has been changed by others: it has to be found again."""
+
+
 def clash_error(
     what: str,
     found: Iterable[tuple[int | None, str]],

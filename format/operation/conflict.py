@@ -60,16 +60,18 @@ class History:
         base: The current table metadata.
         parent: The head of the branch, if it has one.
         start: The snapshot that the operation began with; None for the whole history.
+        own: The ids of snapshots that the operation's own transaction has made.
     """
 
     io: FileIO
     base: TableMetadata
     parent: Snapshot | None
     start: int | None
+    own: frozenset[int] = frozenset()
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """The snapshots since the start, newest first.
+        """The snapshots of others since the start, newest first.
 
         Raises:
             ValidationError: If the start is not an ancestor of the head, or snapshots have expired.
@@ -84,7 +86,7 @@ class History:
         head = None if self.parent is None else self.parent.snapshot_id
         for at in ancestors_of(self.base, head):
             if at.snapshot_id == self.start:
-                return tuple(found)
+                return self._of_others(found)
             found.append(at)
         if found and found[-1].parent_snapshot_id != self.start:
             raise ValidationError(
@@ -92,7 +94,10 @@ class History:
                 f"{self.start} and the last known ancestor {found[-1].snapshot_id}",
                 hint="begin the operation again on the current snapshot",
             )
-        return tuple(found)
+        return self._of_others(found)
+
+    def _of_others(self, found: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+        return tuple(each for each in found if each.snapshot_id not in self.own)
 
     def no_new_data(
         self,

@@ -13,6 +13,7 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.clash import OutdatedError
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.rows.values.unread_field import UnreadField, with_unread
 from icecomb.format.spec.change.requirement import AssertCurrentSchemaId
@@ -52,6 +53,8 @@ class FileAddition(FastAppend):
         unread: Fields that the files have and the table does not.
         check: Whether to look for files that the branch already has.
         skip: Whether to leave these out; otherwise the commit is refused.
+        left_out: Locations of files that are not among these, because the branch had them.
+        seen: The head of the branch that had them.
     """
 
     def __init__(
@@ -66,6 +69,8 @@ class FileAddition(FastAppend):
         unread: Iterable[UnreadField] = (),
         check: bool = True,
         skip: bool = False,
+        left_out: Iterable[str] = (),
+        seen: Snapshot | None = None,
     ) -> None:
         # files that are looked for are either not there or left out
         super().__init__(io, snapshot_properties, branch, fresh=check)
@@ -75,6 +80,8 @@ class FileAddition(FastAppend):
         self._check = check
         self._skip = skip
         self._looked_through: set[str] = set()
+        self._left_out = tuple(left_out)
+        self._seen = seen
         for file in files:
             self.append_data_file(file)
 
@@ -85,6 +92,9 @@ class FileAddition(FastAppend):
             ValidationError: If the names of columns, or of the files' other fields, were given to
                 other columns meanwhile.
         """
+        if not self._files:
+            self._check_left_out(base, self._parent(base))
+            return Changes(requirements=(), updates=())
         changes = super().apply(base)
         if not self._files:
             return Changes(requirements=(), updates=())
@@ -129,10 +139,12 @@ class FileAddition(FastAppend):
         """Implement `SnapshotProducer.validate`.
 
         Raises:
+            OutdatedError: If the branch no longer has one of the files that were left out.
             ValidationError: If the branch already has one of the files; if it need not be
                 looked for, only if it has a deletion vector.
         """
         super().validate(base, parent)
+        self._check_left_out(base, parent)
         if parent is None or not self._check:
             return
         there = known_paths(self.io, base, parent, self._files, self._looked_through)
@@ -147,6 +159,27 @@ class FileAddition(FastAppend):
         for path in there:
             del self._files[path]
             self._written = None
+
+    def _check_left_out(self, base: TableMetadata, parent: Snapshot | None) -> None:
+        """Refuse the commit if files that the branch had are no longer there."""
+        if not self._left_out or _contents(parent) == _contents(self._seen):
+            return
+        there = set()
+        if parent is not None:
+            there = known_paths(self.io, base, parent, self._left_out, set())
+        gone = [path for path in self._left_out if path not in there]
+        if gone:
+            raise OutdatedError(
+                f"File {min(gone)} was left out, as the table had it, and others have removed it",
+                hint="Load the table again and add the files again.",
+                path=min(gone),
+                file_count=len(gone),
+            )
+
+
+def _contents(head: Snapshot | None) -> tuple[int, str | None] | None:
+    # each attempt of a transaction writes other lists for the same snapshots
+    return None if head is None else (head.snapshot_id, head.manifest_list)
 
 
 def known_paths(

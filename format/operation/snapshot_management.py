@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icecomb.format.argument import MAX_LONG, checked_instant, checked_int, checked_text
 from icecomb.format.errors import (
     CommitFailedError,
-    NoSuchFileError,
+    IcecombError,
     NoSuchSnapshotError,
     ValidationError,
 )
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
+from icecomb.format.evolution.staging import staged_snapshot
 from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
@@ -33,23 +34,26 @@ if TYPE_CHECKING:
 
     from icecomb.format.operation.cherry_pick import CherryPick
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
 _BRANCH, _TAG = SnapshotRefType.BRANCH, SnapshotRefType.TAG
+T = TypeVar("T")
 
 
 class ManageSnapshots(RecordedUpdate["RefEdit"]):
     """An update of branches and tags: create, move, remove, roll back, or cherry-pick.
 
-    Each call works on the result of the calls before it. A branch or tag that another writer moved
-    meanwhile is not overwritten: the commit fails.
+    Each call works on the result of the calls before it. What is refused on older metadata is tried
+    on the newest. A branch or tag that another writer moved meanwhile is not overwritten: the
+    commit fails.
 
     Args:
         base: The table metadata.
         io: File system for manifests; only `cherry_pick` needs it.
         commit: See `PendingUpdate`.
-        newest: A function that loads the current table metadata, for a pick of files that other
-            writers have expired meanwhile.
+        newest: A function that loads the current table metadata, for what other writers have made
+            or expired meanwhile.
     """
 
     def __init__(
@@ -124,16 +128,20 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 
     def rename_branch(self, branch_name: str, new_name: str) -> Self:
         """Rename a branch to a name that is not in use; `main` cannot be renamed."""
-        seen = self._edit.removable(branch_name, _BRANCH)
+
+        def old(edit: RefEdit) -> SnapshotRef:
+            if checked_text("name of a branch or tag", new_name) in edit.metadata.refs:
+                raise ValidationError(
+                    f"There is a branch or tag {new_name!r} already", hint="Choose another name."
+                )
+            return edit.removable(branch_name, _BRANCH)
+
+        seen = self._looked_up(old)
 
         def rename(edit: RefEdit) -> None:
             edit.remove(branch_name, _BRANCH, seen.snapshot_id)
             edit.create(new_name, seen)
 
-        if checked_text("name of a branch or tag", new_name) in self._edit.metadata.refs:
-            raise ValidationError(
-                f"There is a branch or tag {new_name!r} already", hint="Choose another name."
-            )
         self._record(rename)
         return self
 
@@ -173,8 +181,9 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             raise ValidationError(
                 "Give either snapshot_id or ref_name", hint="Give exactly one of the two."
             )
-        target = snapshot_id if ref_name is None else self._edit.ref(ref_name).snapshot_id
-        return self._set_main(0 if target is None else target)
+        if ref_name is not None:
+            snapshot_id = self._looked_up(lambda edit: edit.ref(ref_name)).snapshot_id
+        return self._set_main(0 if snapshot_id is None else snapshot_id)
 
     def rollback_to_snapshot(self, snapshot_id: int, branch: str = MAIN_BRANCH) -> Self:
         """Point a branch back to one of its earlier snapshots.
@@ -187,14 +196,19 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             NoSuchSnapshotError: If there is no such snapshot or branch.
             ValidationError: If the snapshot is not an ancestor of the branch's head.
         """
-        head = self._head(branch)
-        self._edit.check_snapshot(snapshot_id)
-        if not is_ancestor(self._edit.metadata, snapshot_id, head):
-            whose = "the current one" if branch == MAIN_BRANCH else f"the head of {branch!r}"
-            raise ValidationError(
-                f"Cannot roll back to snapshot {snapshot_id}: it is not an ancestor of {whose}",
-                hint="set_current_snapshot takes any snapshot, replace_branch for other branches.",
-            )
+
+        def check(edit: RefEdit) -> None:
+            head = edit.head(branch)
+            edit.check_snapshot(snapshot_id)
+            if not is_ancestor(edit.metadata, snapshot_id, head):
+                whose = "the current one" if branch == MAIN_BRANCH else f"the head of {branch!r}"
+                raise ValidationError(
+                    f"Cannot roll back to snapshot {snapshot_id}: it is not an ancestor of {whose}",
+                    hint="set_current_snapshot takes any snapshot, replace_branch for other "
+                    "branches.",
+                )
+
+        self._looked_up(check)
         return self._set_head(branch, snapshot_id)
 
     def rollback_to_timestamp(
@@ -210,18 +224,21 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         Raises:
             NoSuchSnapshotError: If no ancestor of its head is that old, or there is no such branch.
         """
-        timestamp_ms = checked_instant("timestamp_ms", timestamp_ms)
-        head = self._head(branch)
-        found = latest_ancestor_before(self._edit.metadata, timestamp_ms, head)
-        if found is None:
+        instant = checked_instant("timestamp_ms", timestamp_ms)
+
+        def older(edit: RefEdit) -> Snapshot:
+            found = latest_ancestor_before(edit.metadata, instant, edit.head(branch))
+            if found is not None:
+                return found
             whose = "the current snapshot" if branch == MAIN_BRANCH else f"the head of {branch!r}"
             raise NoSuchSnapshotError(
                 f"Cannot roll back: no ancestor of {whose} is older than "
-                f"{human_timestamptz(timestamp_ms * 1000)}, or those that are have expired",
+                f"{human_timestamptz(instant * 1000)}, or those that are have expired",
                 hint="See the table's snapshots for the available times.",
-                timestamp_ms=timestamp_ms,
+                timestamp_ms=instant,
             )
-        return self._set_head(branch, found.snapshot_id)
+
+        return self._set_head(branch, self._looked_up(older).snapshot_id)
 
     def cherry_pick(self, snapshot_id: int) -> Self:
         """Repeat a snapshot's changes on `main`; see `CherryPick`.
@@ -243,13 +260,26 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         def stage(edit: RefEdit) -> None:
             edit.stage(pick.apply(edit.metadata))
 
+        self._record(stage)
+        return self
+
+    def _cherry_pick_staged(self, wap_id: str) -> Self:
+        """Repeat on `main` the changes that were staged under a ``wap.id``; see `cherry_pick`."""
+        staged = self._looked_up(lambda edit: staged_snapshot(edit.metadata, wap_id))
+        return self.cherry_pick(staged.snapshot_id)
+
+    def _record(self, call: Callable[[RefEdit], None]) -> None:
+        self._looked_up(call)
+        self._calls.append(call)
+
+    def _looked_up(self, find: Callable[[RefEdit], T]) -> T:
+        """Return what is found; in the newest metadata where older metadata refuses it."""
         try:
-            self._record(stage)
-        except NoSuchFileError:
+            return find(self._edit)
+        except IcecombError:
             if not self._renew():
                 raise
-            self._record(stage)
-        return self
+            return find(self._edit)
 
     def _renew(self) -> bool:
         """Repeat the calls so far on newer metadata, and return whether there was any."""
@@ -275,23 +305,18 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return RefEdit(base)
 
     def _move(self, name: str, kind: SnapshotRefType, snapshot_id: int) -> Self:
-        seen = self._edit.ref(name, kind).snapshot_id
+        seen = self._looked_up(lambda edit: edit.ref(name, kind)).snapshot_id
         self._record(lambda edit: edit.move(name, kind, snapshot_id, seen))
         return self
 
     def _remove(self, name: str, kind: SnapshotRefType) -> Self:
-        seen = self._edit.removable(name, kind).snapshot_id
+        seen = self._looked_up(lambda edit: edit.removable(name, kind)).snapshot_id
         self._record(lambda edit: edit.remove(name, kind, seen))
         return self
 
     def _limit(self, name: str, kind: SnapshotRefType | None, **limits: int) -> Self:
         self._record(lambda edit: edit.limit(name, kind, limits))
         return self
-
-    def _head(self, branch: str) -> int | None:
-        if branch == MAIN_BRANCH:
-            return self._edit.metadata.current_snapshot_id
-        return self._edit.ref(branch, _BRANCH).snapshot_id
 
     def _set_head(self, branch: str, snapshot_id: int) -> Self:
         if branch == MAIN_BRANCH:
@@ -351,6 +376,16 @@ class RefEdit:
                 hint="Use the method for that kind, or another name.",
             )
         return found
+
+    def head(self, branch: str) -> int | None:
+        """Return the id of a branch's head; None for `main` without a snapshot.
+
+        Raises:
+            NoSuchSnapshotError: If there is no such branch.
+        """
+        if branch == MAIN_BRANCH:
+            return self.metadata.current_snapshot_id
+        return self.ref(branch, _BRANCH).snapshot_id
 
     def check_snapshot(self, snapshot_id: int) -> None:
         """Refuse a snapshot that does not exist.

@@ -34,6 +34,7 @@ from icecomb.format.row_changes.merge_clause import (
     prepared,
 )
 from icecomb.format.row_changes.merge_condition import MergeCondition
+from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides, may_name
 from icecomb.format.row_changes.row_level_change import RowLevelChange, row_ids, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
@@ -89,7 +90,7 @@ def merge_rows(
     *,
     target_alias: str = "t",
     source_alias: str = "s",
-) -> tuple[WrittenChange | None, MergeResult]:
+) -> tuple[WrittenChange | NoChange, MergeResult]:
     """Merge the rows of a source into a table.
 
     The property `write.merge.mode` decides how rows are replaced, and `write.merge.isolation-level`
@@ -105,7 +106,7 @@ def merge_rows(
         source_alias: The name of the source in expressions.
 
     Returns:
-        The change to commit (None if there is nothing to change), and its size.
+        The change to commit, or that there is nothing to change, and its size.
 
     Raises:
         SchemaError: If a column is missing or does not fit, or a value does not fit its column.
@@ -134,7 +135,9 @@ def merge_rows(
                     merge.merge_file(task)
             merge.insert()
             written = change.finish(rows)
-            return written, MergeResult() if written is None else merge.result(written)
+            if isinstance(written, NoChange):
+                return written, MergeResult()
+            return written, merge.result(written)
     finally:
         expressions.close()
 

@@ -25,6 +25,7 @@ from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.property.table_property import DELETE_GRANULARITY
 from icecomb.format.row_changes.file_replacement import FileReplacement
+from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.position_delta import PositionDelta
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.deletion_vector import decode_vector, encode_vector
@@ -163,8 +164,8 @@ class RowLevelChange(ABC):
         return files if self._moved is None else [*files, *self._moved.close()]
 
     @abstractmethod
-    def finish(self, rows: BooleanExpression) -> WrittenChange | None:
-        """Complete the files, and return the change to commit; None if nothing changes.
+    def finish(self, rows: BooleanExpression) -> WrittenChange | NoChange:
+        """Complete the files, and return the change to commit, or that there is none.
 
         Args:
             rows: The filter of the change: commits about other rows are not conflicts.
@@ -187,11 +188,13 @@ class RowLevelChange(ABC):
         shared = shared_files(target.io, target.metadata, manifests, targets)
         return [d for d in self._left_alone.values() if only_target(d) not in shared]
 
-    def _replacement(self, added: list[DataFile], rows: BooleanExpression) -> WrittenChange | None:
+    def _replacement(
+        self, added: list[DataFile], rows: BooleanExpression
+    ) -> WrittenChange | NoChange:
         """Return the change as removed and added data files."""
-        if not added and not self.removed:
-            return None
         target = self.target
+        if not added and not self.removed:
+            return NoChange(target, rows, self.serializable, self._relied_on, self.by_lineage)
         operation = OverwriteFiles(
             target.io,
             target.snapshot_properties,
@@ -249,7 +252,7 @@ class CopyOnWrite(RowLevelChange):
             self._without_ids = True
             self._writer.write(rows)
 
-    def finish(self, rows: BooleanExpression) -> WrittenChange | None:
+    def finish(self, rows: BooleanExpression) -> WrittenChange | NoChange:
         """Implement `RowLevelChange.finish`."""
         return self._replacement(self._close(), rows)
 
@@ -326,7 +329,7 @@ class MergeOnRead(RowLevelChange):
                 self._replaced += replaced
             self._add(task, positions)
 
-    def finish(self, rows: BooleanExpression) -> WrittenChange | None:
+    def finish(self, rows: BooleanExpression) -> WrittenChange | NoChange:
         """Implement `RowLevelChange.finish`."""
         added = self._close()
         if self._older is not None:

@@ -35,7 +35,7 @@ def add_files(
         parallelism: The number of files to examine at once.
 
     Returns:
-        The change to commit; None if there is nothing to add.
+        The change to commit; None if no file is given.
 
     Raises:
         ValidationError: If a path is given twice, or the branch already has the file; or a file is
@@ -59,6 +59,7 @@ def add_files(
         by_location.setdefault(location, path)
     unique = list(by_location.values())
     snapshot = target.start()
+    there: set[str] = set()
     if skip and check_duplicate_files and snapshot is not None:
         there = known_paths(target.io, target.metadata, snapshot, unique, set())
         unique = [path for path in unique if path not in there]
@@ -66,7 +67,7 @@ def add_files(
     describer = AddedFiles(target.io, target.metadata, partition, take_unread=True)
     with ThreadPoolExecutor(parallelism, "icecomb-added-file") as pool:
         files = list(pool.map(describer.describe, unique))
-    if not files:
+    if not files and not there:
         return None
     return WrittenChange(
         FileAddition(
@@ -79,6 +80,8 @@ def add_files(
             unread=describer.unread,
             check=check_duplicate_files,
             skip=skip,
+            left_out=there,
+            seen=snapshot,
         ),
         target.written_with,
     )

@@ -13,6 +13,7 @@ from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import ReplacePartitions
 from icecomb.format.row_changes.file_replacement import replace_by
+from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_level_change import (
     CopyOnWrite,
     RowLevelChange,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.delete_index import PartitionKey
 
 
-def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange | None:
+def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenChange | NoChange:
     """Delete the rows for which a filter is true; a row for which it is unknown is kept.
 
     Files whose every row matches are removed without being read. The property `write.delete.mode`
@@ -43,7 +44,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
         row_filter: The filter that selects the rows.
 
     Returns:
-        The change to commit; None if no row matches.
+        The change to commit, or that no row matches.
 
     Raises:
         ExpressionError: If a column is unknown, or a value does not fit its type.
@@ -57,7 +58,7 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
 
 def overwrite_rows(
     target: WriteTarget, data: GivenRows, row_filter: BooleanExpression
-) -> WrittenChange | None:
+) -> WrittenChange | NoChange:
     """Delete the rows that match a filter and add new ones, in one snapshot.
 
     Files that also hold other rows are rewritten. The isolation level is that of `delete_rows`.

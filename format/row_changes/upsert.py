@@ -24,6 +24,7 @@ from icecomb.format.row_changes.key_columns import (
     key_text,
 )
 from icecomb.format.row_changes.key_index import KeyIndex, Rows
+from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_difference import Mask, differing
 from icecomb.format.row_changes.row_level_change import row_ids, row_level_change
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
@@ -67,7 +68,7 @@ def upsert_rows(
     *,
     update: bool = True,
     insert: bool = True,
-) -> tuple[WrittenChange | None, UpsertResult]:
+) -> tuple[WrittenChange | NoChange | None, UpsertResult]:
     """Replace the rows that have the key of a new row, and add the other new rows.
 
     The property `write.merge.mode` decides how rows are replaced, and `write.merge.isolation-level`
@@ -81,7 +82,8 @@ def upsert_rows(
         insert: Whether to add rows.
 
     Returns:
-        The change to commit (None if there is nothing to change), and its size.
+        The change to commit, or that there is nothing to change (None if there is no new row), and
+        its size.
 
     Raises:
         SchemaError: If the columns do not fit, one is missing in which replaced rows may have a

@@ -8,7 +8,12 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.errors import CommitFailedError, NoSuchFileError, ValidationError
+from icecomb.format.errors import (
+    CommitFailedError,
+    NoSuchFileError,
+    NoSuchSnapshotError,
+    ValidationError,
+)
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "x": ["a", "b", "c"]})
 FAR = datetime(2100, 1, 1, tzinfo=timezone.utc)
@@ -113,16 +118,20 @@ def test_a_publication_goes_on_from_the_newest_state(idle, by_wap_id):
     assert ("again" in late.refs()) is not by_wap_id
 
 
-@pytest.mark.parametrize("change", ["overwrite", "upsert"])
-def test_a_stream_that_was_read_is_asked_for_again(idle, change):
-    def write():
-        reader = pa.RecordBatchReader.from_batches(NEW.schema, iter(NEW.to_batches()))
-        if change == "overwrite":
-            idle.overwrite(reader, "id = 3")
-        else:
-            idle.upsert(reader, join_cols=["id"])
+def stream():
+    return pa.RecordBatchReader.from_batches(NEW.schema, iter(NEW.to_batches()))
 
-    with pytest.raises(CommitFailedError, match="Others expired files of this object") as refused:
+
+def test_a_stream_that_is_held_in_memory_is_not_asked_for_again(idle):
+    idle.upsert(stream(), join_cols=["id"])
+    assert rows(idle) == [1, 2, 3, 4]
+
+
+def test_a_stream_that_was_read_is_asked_for_again(idle):
+    def write():
+        idle.overwrite(stream(), "id = 3")
+
+    with pytest.raises(CommitFailedError, match="changed since this object was loaded") as refused:
         write()
     assert "stream" in refused.value.hint
     write()
@@ -146,3 +155,93 @@ def test_a_transaction_stays_at_the_state_it_began_with(idle):
     with pytest.raises(NoSuchFileError), idle.transaction() as transaction:
         transaction.delete("id = 2")
     assert rows(idle) == [1, 2, 3]
+
+
+# what others make of a table with rows; what an idle object of it does with that
+MADE_BY_OTHERS = {
+    "a staged change": (
+        lambda t: t.append(NEW, {"wap.id": "load"}),
+        lambda t, _: t.publish_changes("load"),
+    ),
+    "a snapshot to tag": (
+        lambda t: t.append(NEW),
+        lambda t, made: t.manage_snapshots().create_tag(made, "x").commit(),
+    ),
+    "a snapshot to go back to": (
+        lambda t: t.append(NEW),
+        lambda t, made: t.manage_snapshots().rollback_to_snapshot(made).commit(),
+    ),
+    "a branch to delete from": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.delete("id = 4", branch="b"),
+    ),
+    "a branch to upsert to": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.upsert(NEW.slice(1), ["id"], branch="b"),
+    ),
+    "a branch to limit": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.manage_snapshots().set_min_snapshots_to_keep("b", 3).commit(),
+    ),
+    "a branch to move": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, made: t.manage_snapshots().replace_branch(made, "b").commit(),
+    ),
+    "a branch to rename": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.manage_snapshots().rename_branch("b", "c").commit(),
+    ),
+    "a branch to remove": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.manage_snapshots().remove_branch("b").commit(),
+    ),
+    "a branch to go on from": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.manage_snapshots().set_current_snapshot(ref_name="b").commit(),
+    ),
+    "a branch to forward to": (
+        lambda t: t.append(NEW, branch="b"),
+        lambda t, _: t.manage_snapshots().fast_forward("main", "b").commit(),
+    ),
+    "a first snapshot before a time": (
+        lambda t: t.append(NEW),
+        lambda t, _: t.manage_snapshots().rollback_to_timestamp(1 << 52).commit(),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory):
+    catalog = load_catalog("made", type="hadoop", warehouse=str(tmp_path_factory.mktemp("made")))
+    catalog.create_namespace("db")
+    return catalog
+
+
+@pytest.mark.parametrize("made", MADE_BY_OTHERS)
+def test_what_others_have_made_since_is_there(warehouse, made):
+    others, use = MADE_BY_OTHERS[made]
+    name = f"db.t{list(MADE_BY_OTHERS).index(made)}"
+    table = warehouse.create_table(
+        name, ROWS.schema, properties={"write.wap.enabled": str("staged" in made).lower()}
+    )
+    if "first" not in made:
+        table.append(ROWS)
+    late = warehouse.load_table(name)
+    others(table)
+    use(late, table.snapshots()[-1].snapshot_id)
+    assert late.metadata.last_updated_ms >= table.metadata.last_updated_ms
+
+
+def test_what_nobody_has_made_is_missing(warehouse):
+    table = warehouse.create_table("db.missing", ROWS.schema)
+    table.append(ROWS)
+    late = warehouse.load_table("db.missing")
+    table.append(ROWS)
+    for use in (
+        lambda: late.publish_changes("load"),
+        lambda: late.manage_snapshots().create_tag(1, "x"),
+        lambda: late.manage_snapshots().remove_branch("b"),
+        lambda: late.delete("id = 4", branch="b"),
+    ):
+        with pytest.raises(NoSuchSnapshotError):
+            use()
