@@ -116,8 +116,10 @@ class Calls:
         """
 
         def send(connection: Connection) -> Any:
-            answer = getattr(connection.thrift, method)(*arguments)
-            return result(connection.reply) if result else answer
+            if result is None:
+                return getattr(connection.thrift, method)(*arguments)
+            connection.call_for_bytes(method, *arguments)
+            return result(connection.reply)
 
         return self._twice(method, send)
 

@@ -52,6 +52,10 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         """Every byte received since the last flush: the whole last reply."""
         return b"".join(self._chunks)
 
+    def rewind(self) -> None:
+        """Go back to the first byte of the last reply."""
+        self._read = BytesIO(self.reply)
+
     def is_readable(self) -> bool:
         """Return whether bytes, or the end of the stream, can be read."""
         if not self.isOpen():
