@@ -16,6 +16,7 @@ from icecomb.catalog.migrate.source.source import (
     orc_by_position,
     parquet_by_position,
     partition_name,
+    skipped_rows,
     table_folder,
 )
 from icecomb.catalog.migrate.source.source_files import (
@@ -174,6 +175,11 @@ def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationEr
         return ValidationError(
             f"Hive finds the columns of {what} by position, whatever their names in its files",
             hint="INSERT INTO ... SELECT copies its rows",
+        )
+    if skipped := skipped_rows(entry):
+        return ValidationError(
+            f"Hive leaves rows of each file of {what} out ({skipped})",
+            hint="unset it in Hive if they are rows, else copy the table there",
         )
     return None
 

@@ -65,6 +65,7 @@ _HIVE_ONLY: Final = re.compile(
     r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
     r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
     r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
+    r"|skip\.(header|footer)\.line\.count"
     r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
 )
 """Table parameters that describe only the Hive table."""

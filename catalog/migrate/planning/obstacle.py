@@ -18,6 +18,7 @@ from icecomb.catalog.migrate.source.source import (
     is_transactional,
     parquet_by_position,
     provider_of,
+    skipped_rows,
 )
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
@@ -131,6 +132,14 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
         yield blocker("no-location", "it has no folder", "give the table a location in Hive")
     if parquet_by_position(table):
         yield parquet_positions(())
+    if skipped := skipped_rows(table):
+        yield blocker(
+            "skipped-rows",
+            f"Hive leaves rows of each file out ({skipped}), which Iceberg would show",
+            f"if they are rows: ALTER TABLE {table.full_name} UNSET TBLPROPERTIES "
+            f"('{skipped.partition('=')[0]}') in Hive, or of its SerDe SET SERDEPROPERTIES to "
+            f"'0'; if not, {acid_copy_remedy(table)}",
+        )
     recorded = parameters.get(_SPARK_BUCKETS, "")
     buckets = max(table.storage.num_buckets, int(recorded) if recorded.isdecimal() else 0)
     if buckets > 0 and "bucketing" not in choices.accept:

@@ -10,7 +10,12 @@ from icecomb.catalog.migrate.planning.entry_finding import COLUMN_STATISTICS, lo
 from icecomb.catalog.migrate.planning.obstacle import parquet_positions
 from icecomb.catalog.migrate.source.avro_schema import URL, avro_declaration
 from icecomb.catalog.migrate.source.copy_statement import copy_remedy
-from icecomb.catalog.migrate.source.source import format_of, null_name, parquet_by_position
+from icecomb.catalog.migrate.source.source import (
+    format_of,
+    null_name,
+    parquet_by_position,
+    skipped_rows,
+)
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.format.manifests.manifest import FileFormat
 
@@ -29,6 +34,7 @@ class PartitionNotes:
         self._schemas = Mentions()
         self._analyzed = Mentions()
         self._positions = Mentions()
+        self._skipped = Mentions()
         self._homeless = Mentions()
         self._widened = Mentions()
         self._default = Mentions()
@@ -60,6 +66,8 @@ class PartitionNotes:
             self._analyzed.add(name)
         if parquet_by_position(partition) and not self._by_position:
             self._positions.add(name)
+        if skipped := skipped_rows(partition):
+            self._skipped.add(f"{name}: {skipped}")
         if not storage.location:
             self._homeless.add(name)
         declared = avro_declaration(partition)
@@ -85,6 +93,15 @@ class PartitionNotes:
             )
         if self._positions:
             yield parquet_positions(self._positions)
+        if self._skipped:
+            yield blocker(
+                "skipped-rows",
+                f"{len(self._skipped)} partitions say that rows of each file are left out "
+                "(skip.header.line.count, skip.footer.line.count), which Iceberg would show",
+                "if they are rows: ALTER TABLE ... PARTITION (...) SET SERDEPROPERTIES to '0', or "
+                "drop the partition and add it again; if not, copy the table in Hive",
+                self._skipped,
+            )
         if len(self._formats) > 1:
             counted = tuple(f"{count:,} {kind}" for kind, count in self._formats.most_common())
             yield note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -25,6 +26,8 @@ _SERDES: Final = {
     "AvroSerDe": FileFormat.AVRO,
 }
 """Classes that show rows unchanged from the files."""
+_SKIPPED: Final = ("skip.header.line.count", "skip.footer.line.count")
+_NOTHING: Final = re.compile(r"[+-]?0+|-[0-9]+")
 _NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
@@ -79,6 +82,16 @@ def orc_by_position(entry: HiveTable | HivePartition) -> bool:
 def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
     """Return whether Hive finds the columns of an entry's Parquet files by position."""
     return _says(entry, "parquet.column.index.access")
+
+
+def skipped_rows(entry: HiveTable | HivePartition) -> str:
+    """Return what makes Hive leave out the first or last rows of each file, or ""; any format's.
+
+    A value that is not a number counts: Hive cannot read such a table.
+    """
+    said = said_of(entry)
+    found = ((key, said.get(key, "0")) for key in _SKIPPED)
+    return next((f"{key}={text}" for key, text in found if not _NOTHING.fullmatch(text)), "")
 
 
 def format_of(storage: StorageDescriptor) -> FileFormat | None:

@@ -15,11 +15,17 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
+from icecomb.catalog.migrate.applying.existing_files import files_of_hive_table
+from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import COPIES, FOLDER
 from icecomb.catalog.migrate.planning.obstacle import table_findings
 from icecomb.catalog.report.finding import Finding
-from tests.catalog.migrate.conftest import ORC, PARQUET
+from icecomb.catalog.report.progress import SILENT
+from icecomb.format.errors import ValidationError
+from icecomb.format.spec.schema import Schema
+from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
 from tests.rings import sampled
 
 
@@ -100,6 +106,58 @@ def test_hive_takes_a_table_for_transactional_whatever_the_case_of_the_key(key: 
     for value, found in (("True", {"transactional"}), ("false", set())):
         table = HiveTable("made", "t", storage=storage, parameters={key: value})
         assert {finding.code for finding in table_findings(table, Choices())} == found
+
+
+@pytest.mark.parametrize("key", ["skip.header.line.count", "skip.footer.line.count"])
+@pytest.mark.parametrize("storage", [PARQUET, ORC, AVRO], ids=["Parquet", "ORC", "Avro"])
+def test_rows_that_hive_leaves_out_are_not_revived(storage: Any, key: str) -> None:
+    """Hive counts lines of any format, by the table's properties, and those of its SerDe as defaults."""
+    at = replace(storage, location="file:/t")
+    for text, found in (
+        *((text, {"skipped-rows"}) for text in ("1", "+2", "many", "", " 0", "1_0")),
+        *((text, set()) for text in ("0", "-1", "+00")),
+    ):
+        table = HiveTable("made", "t", storage=at, parameters={key: text})
+        blocked = [one for one in table_findings(table, Choices()) if one.code == "skipped-rows"]
+        assert {one.code for one in blocked} == found, text
+        said = replace(at, serde_parameters={key: text})
+        by_serde = HiveTable("made", "t", storage=said)
+        assert {one.code for one in table_findings(by_serde, Choices())} == found, text
+        overridden = HiveTable("made", "t", storage=said, parameters={key: "0"})
+        assert not list(table_findings(overridden, Choices()))
+        for one in blocked:
+            assert f"UNSET TBLPROPERTIES ('{key}')" in one.remedy
+            assert "copy it in Hive: CREATE EXTERNAL TABLE" in one.remedy
+
+
+@pytest.mark.parametrize("at", ["table", "parameters", "serde"])
+def test_rows_that_hive_leaves_out_are_neither_migrated_nor_added(
+    make_hive_table: Any, at: str
+) -> None:
+    said = {"skip.header.line.count": "1"}
+    rows = {(k,): numbers(1, 2) for k in ("1", "2")}
+    table = make_hive_table(
+        {"id": "bigint"}, {"k": "int"}, rows, parameters=said if at == "table" else None
+    )
+    if at != "table":
+        _, two = table.partitions
+        other = (
+            replace(two, parameters=said)
+            if at == "parameters"
+            else replace(two, storage=replace(two.storage, serde_parameters=said))
+        )
+        table.catalog.client.partitions.alter(*table.name.split("."), [other])
+    plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == {"skipped-rows"}
+    if at != "table":
+        assert of(plan, "skipped-rows").places == ("k=2: skip.header.line.count=1",)
+    with pytest.raises(MigrationBlockedError, match=r"leaves rows|left out"):
+        migrate.apply(table.catalog, table.name)
+    with pytest.raises(MigrationBlockedError):
+        migrate.snapshot(table.catalog, table.name, "made.other")
+    context = MigrationContext(table.catalog, *table.name.split("."), SILENT)
+    with pytest.raises(ValidationError, match="leaves rows of each file"):
+        files_of_hive_table(context, Schema(), {})
 
 
 @pytest.mark.parametrize(("keys", "found"), [({"k": "int"}, {"projected-partitions"}), ({}, set())])
