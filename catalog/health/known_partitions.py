@@ -19,7 +19,12 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.array_build import binaries
 from icecomb.format.arrow.number_view import numbers_of, together, truths_of
 from icecomb.format.errors import ValidationError
-from icecomb.format.expressions.comparison import ComparableColumn, bounds_column, typed_column
+from icecomb.format.expressions.comparison import (
+    ComparableColumn,
+    bounds_column,
+    known_bounds,
+    typed_column,
+)
 from icecomb.format.inspect.file_census import KnownPartitions
 from icecomb.format.inspect.partition_counts import COUNTS, NEVER, PartitionCounts, added_up
 from icecomb.format.manifests.manifest import ManifestContent, PartitionFieldSummary
@@ -172,8 +177,10 @@ def _within(
         # decimals have other bytes in bounds, and writers do not agree on the order of UUIDs
         return np.ones((len(manifests), len(values)), np.bool_)
     summaries = [dict(enumerate(m.partitions or ())).get(at, _UNKNOWN) for m in manifests]
-    lower = bounds_column(binaries([s.lower_bound for s in summaries]), kind)
-    upper = bounds_column(binaries([s.upper_bound for s in summaries]), kind)
+    lower, upper = known_bounds(
+        bounds_column(binaries([s.lower_bound for s in summaries]), kind),
+        bounds_column(binaries([s.upper_bound for s in summaries]), kind),
+    )
     column = together([typed_column(values, kind).values, lower.values, upper.values])
     is_nan = ComparableColumn(column, kind).is_nan()
     parts = [len(values), len(values) + len(manifests)]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
+from types import MappingProxyType
 from typing import Any, Final
 
 from icecomb.format.avro.codec import compressor, decompressor
@@ -176,8 +177,8 @@ class ContainerWriter:
         self._block: list[bytes] = []
         self._block_bytes = 0
         self._out = BytesIO()
-        texts = {"avro.schema": form.schema, "avro.codec": name, **metadata}
-        self._out.write(header_bytes(texts, self._sync))
+        self._metadata = {"avro.schema": form.schema, "avro.codec": name, **metadata}
+        self._header = self._out.write(header_bytes(self._metadata, self._sync))
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append one record."""
@@ -208,10 +209,17 @@ class ContainerWriter:
         """Return the length of the file so far, without the records not yet compressed."""
         return self._out.tell()
 
-    def finish(self) -> bytes:
-        """Return the whole file."""
+    def finish(self, metadata: Mapping[str, str] = MappingProxyType({})) -> bytes:
+        """Return the whole file.
+
+        Args:
+            metadata: More key-value metadata, which was not known before.
+        """
         self._flush()
-        return self._out.getvalue()
+        if not metadata:
+            return self._out.getvalue()
+        header = header_bytes({**self._metadata, **metadata}, self._sync)
+        return b"".join((header, self._out.getbuffer()[self._header :]))
 
     def _flush(self) -> None:
         if self._block:

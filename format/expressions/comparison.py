@@ -192,6 +192,19 @@ def bounds_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
     return ComparableColumn(array, field_type)
 
 
+def known_bounds(
+    lower: ComparableColumn, upper: ComparableColumn
+) -> tuple[ComparableColumn, ComparableColumn]:
+    """Return the bounds of files, without those that cannot be: a lower one above the upper one.
+
+    Which of the two is wrong cannot be told, so neither counts. Bounds with NaN stay.
+    """
+    reversed_ = pc.greater(lower.values, upper.values).fill_null(FALSE)
+    if not reversed_.true_count:
+        return lower, upper
+    return lower.without(reversed_), upper.without(reversed_)
+
+
 def evaluate(
     expression: BooleanExpression, column: Callable[[BoundReference], ComparableColumn]
 ) -> pa.BooleanArray | bool:

@@ -2,8 +2,8 @@
 
 The inclusive evaluator excludes a file only if no row can match; the strict one selects a file only
 if every row matches. Both evaluate all files of a manifest at once, on Arrow columns. Missing
-metrics prove nothing; bounds may be truncated and are never treated as values. Impossible counts,
-such as fewer values than rows, are treated as missing.
+metrics prove nothing; bounds may be truncated and are never treated as values. Impossible metrics,
+such as fewer values than rows or a lower bound above the upper one, are treated as missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from icecomb.format.expressions.bound import (
     BoundSetPredicate,
     BoundTransform,
 )
-from icecomb.format.expressions.comparison import ComparableColumn, combine
+from icecomb.format.expressions.comparison import ComparableColumn, combine, known_bounds
 from icecomb.format.expressions.expression import (
     BooleanExpression,
     Operation,
@@ -189,8 +189,8 @@ def _bounds(
 ) -> tuple[ComparableColumn, ComparableColumn]:
     lower, upper = metrics.lower_bound(term), metrics.upper_bound(term)
     if isinstance(term.field_type, UUIDType):
-        return _uuid_bounds(lower, upper)
-    return lower, upper
+        lower, upper = _uuid_bounds(lower, upper)
+    return known_bounds(lower, upper)
 
 
 def _uuid_bounds(

@@ -22,6 +22,7 @@ from icecomb.format.arrow.number_view import (
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.inspect.partition_counts import NEVER, PartitionCounts
 from icecomb.format.manifests.manifest import DataFileContent
+from icecomb.format.rows.deletes.path_range import path_range
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def delete_rows(
     equality = scalar(DataFileContent.EQUALITY_DELETES.value, pa.int32())
     by_value = pc.equal(columns.column("content"), equality)
     lower, upper = (columns.statistic(name, DELETE_FILE_PATH.field_id) for name in BOUNDS)
-    only = pc.if_else(pc.equal(lower, upper), lower, null(lower.type)).cast(_TEXT)
+    pairs = zip(lower.to_pylist(), upper.to_pylist(), strict=True)
+    only = pa.array([path_range(*pair).only for pair in pairs], _TEXT)
     named = pc.coalesce(columns.column("referenced_data_file"), only)
     return DeleteRows(
         tuple(array.filter(live) for array in values),

@@ -56,10 +56,8 @@ def completed(
         mode = config.mode(number)
         if mode.kind is MetricsKind.COUNTS or (number in lowers and number in uppers):
             continue
-        lower = _bound(min, parts, number, kind, "lower_bounds")
-        upper = _bound(max, parts, number, kind, "upper_bounds")
         # of zeros of both signs, `min` and `max` take the first
-        least, most = bounds(kind, *reliable_zeros(lower, upper), mode)
+        least, most = bounds(kind, *reliable_zeros(*_bounds(parts, number, kind)), mode)
         if number not in lowers:
             _put(lowers, number, least)
         if number not in uppers:
@@ -70,6 +68,8 @@ def completed(
         nan_value_counts=nans,
         lower_bounds=lowers,
         upper_bounds=uppers,
+        # the sources' footers and bounds may be those of another writer
+        has_exact_bounds=all(part.whole and part.file.has_exact_bounds for part in parts),
     )
 
 
@@ -83,35 +83,36 @@ def _count(parts: Iterable[CopiedPart], number: int, name: str) -> int | None:
     total = 0
     for part in parts:
         found = _of(part.file, name).get(number)
-        if found is None or (found and not part.whole):
+        if found is None or not 0 <= found <= part.file.record_count:
+            return None
+        if found and not part.whole:
             return None
         total += found
     return total
 
 
-def _bound(
-    choose: Any, parts: Iterable[CopiedPart], number: int, kind: PrimitiveType, name: str
-) -> Any:
-    """Return a bound of all values, None if unknown; the bound of a file is valid for its parts."""
-    found = []
+def _bounds(parts: Iterable[CopiedPart], number: int, kind: PrimitiveType) -> tuple[Any, Any]:
+    """Return bounds of all values, None if unknown; those of a file are valid for its parts."""
+    lowers, uppers = [], []
     for part in parts:
-        file = part.file
-        raw = _of(file, name).get(number)
-        if raw is not None:
-            value = single_value.from_bytes(kind, raw)
-            if value != value:  # noqa: PLR0124 - NaN is not a bound
-                return None
-            found.append(value)
-        elif not _has_no_values(file, number):
-            return None
-    return choose(found, default=None)
+        raw = [_of(part.file, name).get(number) for name in ("lower_bounds", "upper_bounds")]
+        found = single_value.range_from_bytes(kind, *raw)
+        if found is not None:
+            low, high = found
+            if low != low or high != high:  # noqa: PLR0124 - NaN is not a bound
+                return None, None
+            lowers.append(low)
+            uppers.append(high)
+        elif raw != [None, None] or not _has_no_values(part.file, number):
+            return None, None
+    return min(lowers, default=None), max(uppers, default=None)
 
 
 def _has_no_values(file: DataFile, number: int) -> bool:
     """Return whether a column is known to hold only nulls and NaN."""
     values = _of(file, "value_counts").get(number)
     nulls = _of(file, "null_value_counts").get(number)
-    if values is None or nulls is None:
+    if values is None or nulls is None or not (values or not file.record_count):
         return False
     return bool(values == nulls + _of(file, "nan_value_counts").get(number, 0))
 

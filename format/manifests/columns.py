@@ -83,6 +83,7 @@ class ManifestColumns:
         partition_columns: Fields of the partition tuples, in the order of the spec.
         statistics: Names of the statistics that are present.
         is_shared: Whether the columns are slices of arrays shared with other manifests.
+        has_exact_bounds: Whether icecomb wrote all the live files; see `DataFile`.
     """
 
     def __init__(
@@ -93,10 +94,12 @@ class ManifestColumns:
         partition: tuple[pa.Array, ...],
         *,
         is_shared: bool = False,
+        has_exact_bounds: bool = False,
         parts: Sequence[ManifestColumns] = (),
     ) -> None:
         self.manifest = manifest
         self.is_shared = is_shared
+        self.has_exact_bounds = has_exact_bounds
         self._parts = parts
         self.partition_columns = partition_columns
         self.statistics = frozenset(columns) & frozenset(STATISTICS)
@@ -237,6 +240,7 @@ class ManifestColumns:
         columns["file_format"] = map(_FORMATS.__getitem__, columns["file_format"])
         columns["partition"] = self.partition_tuples(rows)
         columns["spec_id"] = repeat(self.manifest.partition_spec_id)
+        columns["has_exact_bounds"] = repeat(self.has_exact_bounds)
         # filling column by column takes a third of the constructor's time
         files = list(map(object.__new__, repeat(DataFile, count)))
         for name, fill in _FILL.items():
@@ -281,6 +285,7 @@ class ManifestColumns:
             of_each(self._columns, lambda array: array.take(rows)),
             self.partition_columns,
             tuple(array.take(rows) for array in self._partition),
+            has_exact_bounds=self.has_exact_bounds,
         )
 
     def without_statistics(self, keep: Iterable[str] = ()) -> ManifestColumns:
@@ -293,6 +298,7 @@ class ManifestColumns:
             self.partition_columns,
             self._partition,
             is_shared=self.is_shared,
+            has_exact_bounds=self.has_exact_bounds,
         )
 
 
@@ -378,6 +384,7 @@ def _join(parts: Sequence[ManifestColumns]) -> ManifestColumns:
             pa.concat_arrays([part.partition(at) for part in parts])
             for at in range(len(first.partition_columns))
         ),
+        has_exact_bounds=all(part.has_exact_bounds for part in parts),
         parts=parts,
     )
 

@@ -42,7 +42,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.schema import ENTRY_NAMES, STATISTICS
+from icecomb.format.manifests.schema import ENTRY_NAMES, EXACT_BOUNDS, STATISTICS
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     TIMESTAMP_TYPES,
@@ -155,8 +155,9 @@ def _decoded(
             hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from error
+    exact = [container.text(EXACT_BOUNDS) == "true" for container in containers]
     if len(files) == 1:
-        return [ManifestColumns(files[0][1], columns, fields, arrays)]
+        return [ManifestColumns(files[0][1], columns, fields, arrays, has_exact_bounds=exact[0])]
     return [
         ManifestColumns(
             manifest,
@@ -164,21 +165,26 @@ def _decoded(
             fields,
             tuple(array.slice(start, length) for array in arrays),
             is_shared=True,
+            has_exact_bounds=own,
         )
-        for (_, manifest), length, start in zip(
-            files, lengths, accumulate(lengths[:-1], initial=0), strict=True
+        for (_, manifest), length, start, own in zip(
+            files, lengths, accumulate(lengths[:-1], initial=0), exact, strict=True
         )
     ]
 
 
 def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
-    """Return a manifest with counts taken from its file, for a list that states none."""
+    """Return a manifest with counts taken from its file, whatever its list states.
+
+    A number of rows below zero is unknown, and counts as none.
+    """
     import numpy as np
 
     columns = decode_manifest(data, manifest, ())
     statuses = columns.column("status").to_numpy(zero_copy_only=False)
     rows = columns.column("record_count").to_numpy(zero_copy_only=False)
     files = np.bincount(statuses, minlength=3)
+    rows = np.maximum(rows, 0)
     counts = [int(rows[statuses == status].sum()) for status in range(3)]
     existing, added, deleted = (status.value for status in ManifestEntryStatus)
     return replace(

@@ -7,6 +7,7 @@ time. Only the fields of the entry itself, its status and numbers, may change.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,6 +136,7 @@ class EntryEncoder:
                 columns.column("record_count").take(chosen).to_pylist(),
                 entry["sequence_number"].to_pylist(),
                 columns.partition_tuples(rows.tolist()),
+                repeat(columns.has_exact_bounds),
             )
         )
 

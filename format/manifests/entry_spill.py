@@ -43,6 +43,7 @@ class EntrySpill:
         self._counts = array("q")
         self._numbers = array("q")
         self._partition_of = array("q")
+        self._has_exact_bounds = True  # of all entries, as they may be written together
         self._known: dict[tuple[Any, ...], int] = {}
         self.partitions: list[tuple[Any, ...]] = []
 
@@ -89,6 +90,7 @@ class EntrySpill:
             number = entry.sequence_number
             self._numbers.append(_INHERITED if number is None else number)
             self._partition_of.append(self._number_of(entry.partition))
+            self._has_exact_bounds &= entry.has_exact_bounds
 
     def entries(self, order: Order) -> Iterator[EncodedEntry]:
         """Yield the entries with these numbers, in this order."""
@@ -101,6 +103,7 @@ class EntrySpill:
                 self._counts[at],
                 None if number == _INHERITED else number,
                 self.partitions[self._partition_of[at]],
+                self._has_exact_bounds,
             )
 
     def _number_of(self, partition: tuple[Any, ...]) -> int:

@@ -97,6 +97,9 @@ class DataFile:
         content_size_in_bytes: Length of a deletion vector in its Puffin file.
         spec_id: Partition spec of `partition`; a manifest stores it once for all its files.
         sequence_number: Data sequence number of its entry; None before it is committed.
+        has_exact_bounds: Whether icecomb wrote the data file, so that bounds that are not
+            truncated are values in it; those of other writers may be wider. Kept by manifests that
+            have such files only (`EXACT_BOUNDS`).
     """
 
     content: DataFileContent = DataFileContent.DATA
@@ -121,6 +124,7 @@ class DataFile:
     content_size_in_bytes: int | None = None
     spec_id: int = 0
     sequence_number: int | None = field(default=None, compare=False)
+    has_exact_bounds: bool = field(default=False, compare=False)
 
     def __hash__(self) -> int:
         return hash((self.file_path, self.content_offset))

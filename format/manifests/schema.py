@@ -34,6 +34,12 @@ _PARTITION_SUMMARY = StructType(
         NestedField(511, "upper_bound", BinaryType()),
     )
 )
+EXACT_BOUNDS: Final = "icecomb.exact-bounds"
+"""The member of a manifest's header that says "true" if icecomb wrote all its live data files.
+
+Nothing in the specification tells bounds that are values from wider ones, and other writers state
+wider ones. A manifest that another writer makes of these entries does not have it.
+"""
 
 
 def _counts(map_id: int, name: str, key_id: int, value_id: int) -> NestedField:

@@ -26,7 +26,7 @@ from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.spec.types import PrimitiveType, parse_type
 
 _LOG = logging.getLogger(__name__)
-_LAYOUT: Final = b"icecomb.manifest.2"
+_LAYOUT: Final = b"icecomb.manifest.3"
 """Version of the files' layout, so that releases with different layouts can share a folder."""
 _DESCRIPTION: Final = b"icecomb.manifest"
 _PARTITION: Final = "partition."
@@ -140,6 +140,7 @@ def _encode(columns: ManifestColumns) -> pa.Buffer:
     description = {
         "key": cache_key(columns.manifest),
         "partition": [_field_to_json(field) for field in fields],
+        "exact": columns.has_exact_bounds,
     }
     schema = pa.schema(
         [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)],
@@ -169,7 +170,8 @@ def _decode(content: pa.Buffer, manifest: ManifestFile) -> ManifestColumns:
     columns = {
         name: batch.column(name) for name in batch.schema.names if not name.startswith(_PARTITION)
     }
-    return ManifestColumns(manifest, columns, fields, partition)
+    exact = bool(description["exact"])
+    return ManifestColumns(manifest, columns, fields, partition, has_exact_bounds=exact)
 
 
 def _field_to_json(field: PartitionColumn) -> list[Any]:

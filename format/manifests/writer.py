@@ -27,6 +27,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.schema import (
     BLOCK_SIZE_IN_BYTES,
     ENTRY_NAMES,
+    EXACT_BOUNDS,
     entry_type,
     stored_partition,
 )
@@ -61,6 +62,7 @@ class EncodedEntry(NamedTuple):
         record_count: Number of rows in the file.
         sequence_number: Data sequence number; None if it is inherited.
         partition: Partition of the file.
+        has_exact_bounds: See `DataFile`.
     """
 
     record: bytes
@@ -68,6 +70,7 @@ class EncodedEntry(NamedTuple):
     record_count: int
     sequence_number: int | None
     partition: tuple[Any, ...]
+    has_exact_bounds: bool = False
 
 
 class ManifestWriter:
@@ -107,6 +110,7 @@ class ManifestWriter:
         self._files = dict.fromkeys(ManifestEntryStatus, 0)
         self._rows = dict.fromkeys(ManifestEntryStatus, 0)
         self._min_sequence_number: int | None = None
+        self._has_exact_bounds = content is ManifestContent.DATA
         self._summaries = [
             _Summary(field.field_type)
             for field in self._partition.fields
@@ -146,7 +150,7 @@ class ManifestWriter:
     def add_encoded(self, entry: EncodedEntry) -> None:
         """Write an entry that `EntryEncoder` made for such a manifest."""
         self._out.add_encoded(entry.record)
-        self._count(entry.status, entry.sequence_number, entry.record_count, entry.partition)
+        self._count(entry)
 
     def size(self) -> int:
         """Return the approximate length so far, in bytes."""
@@ -163,7 +167,7 @@ class ManifestWriter:
         Returns:
             The manifest for a manifest list, where its sequence number is assigned.
         """
-        data = self._out.finish()
+        data = self._out.finish({EXACT_BOUNDS: "true"} if self._has_exact_bounds else {})
         create_own(io, location, data)
         least = self._min_sequence_number
         return ManifestFile(
@@ -213,24 +217,24 @@ class ManifestWriter:
         if self._version > 1:
             record["sequence_number"] = sequence_number
             record["file_sequence_number"] = file_sequence_number
-        self._out.add(record)
-        self._count(status, sequence_number, file.record_count, file.partition)
+        encoded = self._out.encode(record)
+        partition, exact = file.partition, file.has_exact_bounds
+        self.add_encoded(
+            EncodedEntry(encoded, status, file.record_count, sequence_number, partition, exact)
+        )
 
-    def _count(
-        self,
-        status: ManifestEntryStatus,
-        sequence_number: int | None,
-        record_count: int,
-        partition: tuple[Any, ...],
-    ) -> None:
+    def _count(self, entry: EncodedEntry) -> None:
+        status, sequence_number = entry.status, entry.sequence_number
         self._files[status] += 1
-        self._rows[status] += max(record_count, 0)  # below zero stands for an unknown count
+        self._rows[status] += max(entry.record_count, 0)  # below zero stands for an unknown count
+        if status is not _DELETED and not entry.has_exact_bounds:
+            self._has_exact_bounds = False
         if status is not _DELETED and sequence_number is not None:
             least = self._min_sequence_number
             self._min_sequence_number = (
                 sequence_number if least is None else min(least, sequence_number)
             )
-        for summary, value in zip(self._summaries, partition, strict=True):
+        for summary, value in zip(self._summaries, entry.partition, strict=True):
             summary.add(value)
 
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from icecomb.format.errors import ValidationError
-from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.single_value import range_from_bytes
 from icecomb.format.spec.types import PrimitiveType
 
 if TYPE_CHECKING:
@@ -62,12 +61,9 @@ class _Range:
         low, high = summary.lower_bound, summary.upper_bound
         # Bounds are missing for a reason: there are only nulls and NaNs.
         self._is_empty = low is None and bool(summary.contains_null or summary.contains_nan)
-        if low is not None and high is not None and isinstance(kind, PrimitiveType):
-            try:
-                self._bounds = from_bytes(kind, low), from_bytes(kind, high)
-            except ValidationError:
-                # bounds of the type that the column had before it was changed
-                self._bounds = None
+        if isinstance(kind, PrimitiveType):
+            # unknown, too, where they are of the type that the column had before it was changed
+            self._bounds = range_from_bytes(kind, low, high)
 
     def may_hold(self, value: Any) -> bool:
         if value is None:

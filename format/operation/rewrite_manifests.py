@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +22,16 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
+from icecomb.format.manifests.reader import (
+    read_each,
+    read_each_columns,
+    read_manifest_columns,
+)
 from icecomb.format.operation.snapshot_producer import (
     ROLL_EVERY,
     SnapshotProducer,
     parent_manifests,
-    with_counts,
+    recounted,
 )
 from icecomb.format.property.table_property import MANIFEST_TARGET_BYTES
 from icecomb.format.spec.change.update import Changes
@@ -47,11 +52,18 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Rewritten:
-    """The result of one attempt: old manifests by path, new ones, entry count, format version."""
+    """The result of one attempt.
+
+    Attributes:
+        replaced: The old manifests by path.
+        created: The new ones.
+        entries: The number of live files in the old ones, by content.
+        version: The format version.
+    """
 
     replaced: Mapping[str, ManifestFile]
     created: tuple[ManifestFile, ...]
-    entries: int
+    entries: Counter[ManifestContent]
     version: int
 
 
@@ -81,7 +93,7 @@ class RewriteManifests(SnapshotProducer):
         self._order: tuple[str, ...] = ()
         self._deleted: dict[str, ManifestFile] = {}
         self._added: dict[str, ManifestFile] = {}
-        self._done = _Rewritten({}, (), 0, 0)
+        self._done = _Rewritten({}, (), Counter(), 0)
 
     def cluster_by(self, key: Callable[[DataFile], Hashable]) -> Self:
         """Write the files of each key to separate manifests, instead of sorting by partition."""
@@ -158,7 +170,7 @@ class RewriteManifests(SnapshotProducer):
         taken = [replace(m, added_snapshot_id=self.snapshot_id) for m in self._added.values()]
         old = [m for m in parents if m.manifest_path in gone]
         new = [*self._done.created, *taken]
-        self._check_live(old, new)
+        self._check_live(new)
         if taken and base.format_version > 2:
             self._check_row_ids(base, old, taken)
         return [*new, *(m for m in parents if m.manifest_path not in gone)]
@@ -166,7 +178,7 @@ class RewriteManifests(SnapshotProducer):
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
         """Implement `SnapshotProducer.summary`."""
         return {
-            "entries-processed": str(self._done.entries),
+            "entries-processed": str(self._done.entries.total()),
             **self.new_summary(base).to_map(),
         }
 
@@ -182,7 +194,7 @@ class RewriteManifests(SnapshotProducer):
         """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
-            self._done = _Rewritten({}, (), 0, 0)
+            self._done = _Rewritten({}, (), Counter(), 0)
 
     def _rewrite(self, base: TableMetadata, parents: Sequence[ManifestFile]) -> None:
         """Write the new manifests, unless those of an earlier attempt still fit."""
@@ -194,14 +206,14 @@ class RewriteManifests(SnapshotProducer):
             return
         replaced: dict[str, ManifestFile] = {}
         created: list[ManifestFile] = []
-        entries = 0
+        entries: Counter[ManifestContent] = Counter()
         for (content, spec_id), group in self._groups(base, parents).items():
             with EntrySpill() as spill:
                 for order in self._clusters(base, content, spec_id, group, spill):
                     for part in self._parts(base, order, group, spill):
                         found = spill.entries(part)
                         created += self.write_manifests(base, spec_id, found, content)
-                entries += len(spill)
+                entries[content] += len(spill)
             replaced.update((manifest.manifest_path, manifest) for manifest in group)
         self._done = _Rewritten(replaced, tuple(created), entries, base.format_version)
 
@@ -296,8 +308,10 @@ class RewriteManifests(SnapshotProducer):
             for file in columns.data_files(rows[start : start + _AT_ONCE].tolist()):
                 yield self._key(file)
 
-    def _check_live(self, old: Iterable[ManifestFile], new: Iterable[ManifestFile]) -> None:
-        before, after = self._live_counts(old), self._live_counts(new)
+    def _check_live(self, new: Iterable[ManifestFile]) -> None:
+        # lists of other writers have stated other counts than their manifests have
+        deleted = read_each(self.io, self._deleted.values(), partial(recounted, self.io))
+        before, after = self._done.entries + _live_counts(deleted), _live_counts(new)
         if before != after:
             raise ValidationError(
                 "The new manifests must hold as many live files as those they replace: "
@@ -328,13 +342,14 @@ class RewriteManifests(SnapshotProducer):
             paths, ids = (columns.column(name).filter(columns.live) for name in names)
             yield from zip(paths.to_pylist(), ids.to_pylist(), strict=True)
 
-    def _live_counts(self, manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
-        counts: Counter[ManifestContent] = Counter(dict.fromkeys(ManifestContent, 0))
-        for manifest in manifests:
-            counted = with_counts(self.io, manifest)
-            live = (counted.added_files_count or 0) + (counted.existing_files_count or 0)
-            counts[manifest.content] += live
-        return counts
+
+def _live_counts(manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
+    """Return the numbers of live files in manifests whose counts are their own."""
+    counts: Counter[ManifestContent] = Counter()
+    for manifest in manifests:
+        live = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+        counts[manifest.content] += live
+    return counts
 
 
 def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:

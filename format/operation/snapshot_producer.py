@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_text
@@ -171,6 +172,7 @@ class SnapshotProducer(ABC):
             has_row_ids = base.format_version > 2
             next_row_id = base.next_row_id
             if has_row_ids:
+                manifests = self._with_own_counts(manifests)
                 manifests, next_row_id = assign_first_row_ids(manifests, next_row_id)
             location, written = self._write_list(base, parent, manifests, sequence_number)
         snapshot = Snapshot(
@@ -186,6 +188,25 @@ class SnapshotProducer(ABC):
         )
         written_lists(self.io).keep(base.table_uuid, snapshot, written)
         return self._changes(base, parent, snapshot)
+
+    def _with_own_counts(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """Return the manifests of a snapshot, those about to get row ids with counts of their own.
+
+        Lists of other writers have stated fewer rows: two rows would get one id.
+        """
+        from icecomb.format.manifests.reader import read_each
+
+        written = set(self._written_manifests)
+        counted = [
+            manifest
+            for manifest in manifests
+            if manifest.content is ManifestContent.DATA
+            and manifest.first_row_id is None
+            and manifest.manifest_path not in written
+        ]
+        found = read_each(self.io, counted, partial(recounted, self.io))
+        own = dict(zip(map(id, counted), found, strict=True))
+        return [own.get(id(manifest), manifest) for manifest in manifests]
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Delete written files that are not used.
@@ -488,8 +509,11 @@ def with_counts(io: FileIO, manifest: ManifestFile) -> ManifestFile:
         manifest.existing_rows_count,
         manifest.deleted_rows_count,
     )
-    if None not in counts:
-        return manifest
+    return recounted(io, manifest) if None in counts else manifest
+
+
+def recounted(io: FileIO, manifest: ManifestFile) -> ManifestFile:
+    """Return the manifest with its counts, read from its file whatever its list states."""
     from icecomb.format.manifests.decoder import count_manifest
 
     return count_manifest(io.read(manifest.manifest_path), manifest)

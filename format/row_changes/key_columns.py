@@ -26,7 +26,7 @@ from icecomb.format.spec.types import (
     UnknownType,
     UUIDType,
 )
-from icecomb.format.spec.values.temporal import iso_timestamp_ns
+from icecomb.format.spec.values.temporal import human_date, iso_timestamp, iso_timestamp_ns
 
 KEY_BATCH_ROWS = 1 << 20
 """The number of keys to look up in a batch: each batch builds a hash table of the keys once."""
@@ -68,10 +68,14 @@ def key_text(fields: Sequence[NestedField], values: Sequence[pa.Scalar]) -> str:
 
 
 def _shown(value: pa.Scalar) -> str:
-    # Python has no nanoseconds
+    # Python has no nanoseconds, and no years after 9999 or before 1
     if pa.types.is_timestamp(value.type) and value.type.unit == "ns" and value.is_valid:
         return repr(iso_timestamp_ns(value.value))
-    return repr(value.as_py())
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        is_date = pa.types.is_date(value.type)
+        return repr((human_date if is_date else iso_timestamp)(value.value))
 
 
 def key_filter(fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> BooleanExpression:

@@ -6,15 +6,14 @@ than the values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import ValidationError
-from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.single_value import range_from_bytes
 from icecomb.format.spec.types import (
     TIMESTAMP_TYPES,
     BooleanType,
@@ -113,25 +112,15 @@ class _Column:
         )
 
     def _widen(self, lower: pa.Array, upper: pa.Array) -> None:
-        try:
-            self._lower = self._outermost(min, self._lower, lower)
-            self._upper = self._outermost(max, self._upper, upper)
-        except (ValidationError, _UnknownError):
-            self._is_bounded = False
-
-    def _outermost(self, choose: Callable[[list[Any]], Any], so_far: Any, bounds: pa.Array) -> Any:
-        if bounds.null_count:
-            raise _UnknownError
         assert isinstance(self._kind, PrimitiveType)  # noqa: S101 - only such types are bounded
-        values = [from_bytes(self._kind, each) for each in bounds.unique().to_pylist()]
-        if any(value != value for value in values):  # noqa: PLR0124 - NaN
-            raise _UnknownError
-        known = [*values, *([] if so_far is None else [so_far])]
-        return choose(known) if known else None
-
-
-class _UnknownError(Exception):
-    """A file does not tell its bounds."""
+        for pair in set(zip(lower.to_pylist(), upper.to_pylist(), strict=True)):
+            found = range_from_bytes(self._kind, *pair)
+            if found is None or any(value != value for value in found):  # noqa: PLR0124 - NaN
+                self._is_bounded = False
+                return
+            low, high = found
+            self._lower = low if self._lower is None else min(self._lower, low)
+            self._upper = high if self._upper is None else max(self._upper, high)
 
 
 def _sum(so_far: int | None, counts: pa.Array) -> int | None:

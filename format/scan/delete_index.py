@@ -21,6 +21,7 @@ from icecomb.format.arrow.number_view import Longs, group_numbers, numbers_of, t
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.rows.deletes.path_range import PathRange, path_range
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.scan.equality_ranges import EqualityRanges
 from icecomb.format.scan.vector_index import VectorIndex
@@ -75,25 +76,23 @@ class _ByPath(_BySequence):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ranges: dict[str, tuple[bytes | None, bytes | None]] = {}
+        self._ranges: dict[str, PathRange] = {}
 
-    def add_range(
-        self, applies_up_to: int, file: DataFile, lower: bytes | None, upper: bytes | None
-    ) -> None:
+    def add_range(self, applies_up_to: int, file: DataFile, paths: PathRange) -> None:
         self.add(applies_up_to, file)
-        if lower is not None or upper is not None:
-            self._ranges[file.file_path] = (lower, upper)
+        if paths.lower is not None or paths.upper is not None:
+            self._ranges[file.file_path] = paths
 
     def files_for_path(self, sequence_number: int, path: str) -> tuple[DataFile, ...]:
         files = self.files_for(sequence_number)
         if not self._ranges or not files:
             return files
         wanted = path.encode()
-        return tuple(file for file in files if self._covers(file.file_path, wanted))
-
-    def _covers(self, delete_path: str, wanted: bytes) -> bool:
-        lower, upper = self._ranges.get(delete_path, (None, None))
-        return (lower is None or lower <= wanted) and (upper is None or wanted <= upper)
+        return tuple(
+            file
+            for file in files
+            if (paths := self._ranges.get(file.file_path)) is None or paths.covers(wanted)
+        )
 
 
 class DeleteFileIndex:
@@ -177,13 +176,18 @@ class DeleteFileIndex:
             sequence_number = number or 0
             if file.content is DataFileContent.EQUALITY_DELETES:
                 self._add_equality(file, sequence_number, key, unpartitioned=unpartitioned)
-            elif (path := _only_path(file, low, high)) is not None:
+                continue
+            paths = path_range(low, high)
+            path = file.referenced_data_file
+            if path is None:
+                path = paths.only
+            if path is not None:
                 self._by_path.setdefault(path, _BySequence()).add(sequence_number, file)
-            else:
-                found = self._position.get(key)
-                if found is None:
-                    found = self._position[key] = _ByPath()
-                found.add_range(sequence_number, file, low, high)
+                continue
+            found = self._position.get(key)
+            if found is None:
+                found = self._position[key] = _ByPath()
+            found.add_range(sequence_number, file, paths)
 
     def settle(self) -> None:
         """Sort everything now, so that several threads may look up files afterwards."""
@@ -349,12 +353,6 @@ def _distinct_keys(
     codes, first = group_numbers(values, count)
     rows = integers(first.tolist())
     return codes, list(partition_keys(columns, rows if indices is None else indices.take(rows)))
-
-
-def _only_path(file: DataFile, lower: bytes | None, upper: bytes | None) -> str | None:
-    if file.referenced_data_file is not None:
-        return file.referenced_data_file
-    return lower.decode() if lower is not None and lower == upper else None
 
 
 def _path_bounds(

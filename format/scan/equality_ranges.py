@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import binaries, integers
-from icecomb.format.expressions.comparison import bounds_column
+from icecomb.format.expressions.comparison import bounds_column, known_bounds
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.spec.promotion import can_promote
@@ -88,9 +88,7 @@ class EqualityRanges:
         named = {field_id for file in files for field_id in file.equality_ids or ()}
         for field_id in named & self._types.keys():
             nulls = _chosen(columns.statistic("null_value_counts", field_id), indices).to_pylist()
-            lower, upper = (
-                self._bound(columns, name, field_id, indices).to_pylist() for name in BOUNDS
-            )
+            lower, upper = (bound.to_pylist() for bound in self._bounds(columns, field_id, indices))
             for file, count, low, high in zip(files, nulls, lower, upper, strict=True):
                 if (
                     file.content is DataFileContent.EQUALITY_DELETES
@@ -110,17 +108,24 @@ class EqualityRanges:
         """
         return ComparedRanges(
             [
-                ranges.compared(*(self._bound(columns, name, field_id, indices) for name in BOUNDS))
+                ranges.compared(*self._bounds(columns, field_id, indices))
                 for field_id, ranges in self._ranges.items()
             ]
         )
 
-    def _bound(
-        self, columns: ManifestColumns, name: str, field_id: int, indices: pa.Array | None
-    ) -> pa.Array:
-        bounds = _chosen(columns.statistic(name, field_id), indices)
-        values = bounds_column(bounds, self._types[field_id]).values
-        return values.cast(pa.int64() if pa.types.is_integer(values.type) else pa.large_binary())
+    def _bounds(
+        self, columns: ManifestColumns, field_id: int, indices: pa.Array | None
+    ) -> list[pa.Array]:
+        kind = self._types[field_id]
+        lower, upper = (
+            bounds_column(_chosen(columns.statistic(name, field_id), indices), kind)
+            for name in BOUNDS
+        )
+        found = (bound.values for bound in known_bounds(lower, upper))
+        return [
+            values.cast(pa.int64() if pa.types.is_integer(values.type) else pa.large_binary())
+            for values in found
+        ]
 
 
 class ComparedRanges:

@@ -2,8 +2,10 @@
 
 A manifest gives the number of rows of a file, the value that an identity partition column has in
 all of them, and the counts and bounds of other columns as far as those are exact. Bounds are only
-limits where they are truncated (text, bytes), where the file's format keeps times in milliseconds
-(ORC), and where they leave NaN or the sign of zero open. A column that a file's metrics do not name
+limits where another writer may have stated them (the specification lets them be wider than the
+values, and some stamp those of all files of a statement on each), where they are truncated (text,
+bytes), where the file's format keeps times in milliseconds (ORC), and where they leave NaN or the
+sign of zero open. A column that a file's metrics do not name
 may have been added later, or not been measured: the two cannot be told apart.
 """
 
@@ -18,7 +20,7 @@ from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.expressions.manifest_metrics import METRICS
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.spec.column_history import unlike_in_table
-from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.single_value import range_from_bytes
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import (
     TIMESTAMP_TYPES,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
 
 _ALWAYS_EXACT: Final = (BooleanType, IntegerType, LongType)
-"""The types whose bounds are values in the file, whichever writer wrote it."""
+"""The types whose bounds are in no calendar and of no unit."""
 _EXACT: Final = (*_ALWAYS_EXACT, DateType, DecimalType, DoubleType, FloatType)
 
 
@@ -230,7 +232,8 @@ class _Files:
         field_type = self._schema.find_type(field_id)
         self._check_exact(field_type)
         assert isinstance(field_type, PrimitiveType)  # noqa: S101 - only such types are exact
-        name = "lower_bounds" if function is AggregateFunction.MIN else "upper_bounds"
+        side = 0 if function is AggregateFunction.MIN else 1
+        exact = self._chosen.columns.has_exact_bounds
         nested = self._schema.find_parent_id(field_id) is not None
         nans = (
             self._statistic("nan_value_counts", field_id)
@@ -238,9 +241,12 @@ class _Files:
             else [0] * len(self.records)
         )
         return [
-            _bound(field_type, found, rows, values, nulls, nan, nested=nested)
-            for found, rows, values, nulls, nan in zip(
-                self._statistic(name, field_id),
+            None
+            if _only_nulls(rows, values, nulls, nan, nested=nested)
+            else _comparable(_exact(field_type, lower, upper, exact=exact)[side])
+            for lower, upper, rows, values, nulls, nan in zip(
+                self._statistic("lower_bounds", field_id),
+                self._statistic("upper_bounds", field_id),
                 self.records,
                 self._statistic("value_counts", field_id),
                 self._statistic("null_value_counts", field_id),
@@ -285,26 +291,26 @@ def _not_null(rows: int, values: int | None, nulls: int | None) -> int:
     return rows - nulls
 
 
-def _bound(  # noqa: PLR0917 - what the metrics of one file say, in one order
-    field_type: PrimitiveType,
-    bound: bytes | None,
-    rows: int,
-    values: int | None,
-    nulls: int | None,
-    nans: int | None,
-    *,
-    nested: bool,
-) -> Any:
+def _only_nulls(
+    rows: int, values: int | None, nulls: int | None, nans: int | None, *, nested: bool
+) -> bool:
     if values is None or nulls is None or nans != 0 or not 0 <= nulls <= values:
         raise _NotKnownError
     # counts of a nested column may leave out rows whose struct is null, but hardly all rows
     if (rows and not values) if nested else rows != values:
         raise _NotKnownError
-    if values == nulls:
-        return None
-    if bound is None:
+    return values == nulls
+
+
+def _exact(
+    field_type: PrimitiveType, lower: bytes | None, upper: bytes | None, *, exact: bool
+) -> tuple[Any, Any]:
+    """Return the least and the greatest value of a file, which has some."""
+    found = range_from_bytes(field_type, lower, upper)
+    # between equal bounds, however wide they may be, there is one value
+    if found is None or not (exact or found[0] == found[1]):
         raise _NotKnownError
-    return _comparable(from_bytes(field_type, bound))
+    return found
 
 
 def _comparable(value: Any) -> Any:

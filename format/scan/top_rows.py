@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.spec.column_history import unlike_in_table
-from icecomb.format.spec.single_value import from_bytes
+from icecomb.format.spec.single_value import range_from_bytes
 from icecomb.format.spec.types import (
     TIMESTAMP_TYPES,
     DateType,
@@ -179,10 +179,10 @@ class TopFiles:
                 yield None
             elif nulls == counted:
                 yield None, None, 0, nulls
-            elif lower is None or upper is None:
+            elif (found := range_from_bytes(field_type, lower, upper)) is None:
                 yield None
             else:
-                low, high = from_bytes(field_type, lower), from_bytes(field_type, upper)
+                low, high = found
                 # negation may round decimals of many digits: that keeps their order, or makes a tie
                 ends = (-high, -low) if self._top.descending else (low, high)
-                yield (*ends, counted - nulls, nulls) if low <= high else None
+                yield (*ends, counted - nulls, nulls)

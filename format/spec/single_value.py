@@ -132,6 +132,23 @@ def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
     )
 
 
+def range_from_bytes(
+    field_type: PrimitiveType, lower: bytes | None, upper: bytes | None
+) -> tuple[Any, Any] | None:
+    """Read the bounds of values; None where they are unknown.
+
+    They are if one is missing, is no value of the type, or the lower one is above the upper one:
+    which of the two is wrong cannot be told.
+    """
+    if lower is None or upper is None:
+        return None
+    try:
+        low, high = from_bytes(field_type, lower), from_bytes(field_type, upper)
+    except ValidationError:
+        return None
+    return None if low > high else (low, high)
+
+
 def to_json(field_type: IcebergType, value: Any) -> Any:
     """Convert an internal value to JSON, as in default values; None becomes null.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow as pa
 from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.deletes.path_range import path_range
 from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
@@ -29,7 +30,14 @@ from icecomb.format.storage.file_io import FileIO
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 
+_NONE: Positions = np.empty(0, np.int64)
 _BATCH_ROWS = 1 << 18
+_ARROW = pa.schema(
+    [
+        pa.field(DELETE_FILE_PATH.name, pa.dictionary(pa.int32(), pa.string())),
+        pa.field(DELETE_FILE_POS.name, pa.int64()),
+    ]
+)
 _NAMES = NameMapping(
     tuple(MappedField(f.field_id, (f.name,)) for f in (DELETE_FILE_PATH, DELETE_FILE_POS))
 )
@@ -75,14 +83,11 @@ class PositionDeletes:
         positions = [p for p in found if len(p)]
         if not positions:
             return None
-        deleted = distinct(positions)
-        # drop negative positions: no rows have them, but they would count as deleted
-        deleted = deleted[np.searchsorted(deleted, 0) :]
-        return deleted if len(deleted) else None
+        return distinct(positions)
 
     def _from_file(self, path: str, delete_file: DataFile) -> Positions:
         if only_target(delete_file) == path:
-            return _read_positions(self._io, delete_file)
+            return _read_by_path(self._io, delete_file).get(path, _NONE)
         with self._lock:
             turn = self._reading.setdefault(delete_file.file_path, Lock())
         with turn:
@@ -90,7 +95,7 @@ class PositionDeletes:
             if by_path is None:
                 by_path = _read_by_path(self._io, delete_file)
                 self._keep(delete_file.file_path, by_path)
-        return by_path.get(path, np.empty(0, np.int64))
+        return by_path.get(path, _NONE)
 
     def _keep(self, location: str, by_path: Mapping[str, Positions]) -> None:
         with self._lock:
@@ -140,7 +145,7 @@ def only_target(delete_file: DataFile) -> str | None:
         return delete_file.referenced_data_file
     lower = (delete_file.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
     upper = (delete_file.upper_bounds or {}).get(DELETE_FILE_PATH.field_id)
-    return lower.decode() if lower is not None and lower == upper else None
+    return path_range(lower, upper).only
 
 
 def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positions]:
@@ -156,23 +161,17 @@ def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positio
     target = only_target(delete_file)
     if target is not None and delete_file.is_deletion_vector:
         return {target: VectorReader(io).positions(delete_file)}
-    if target is not None:
-        return {target: _read_positions(io, delete_file)}
     return _read_by_path(io, delete_file)
 
 
-def _read_positions(io: FileIO, delete_file: DataFile) -> Positions:
-    table = _read(io, delete_file, with_path=False)
-    return _numbers(table.column(0).combine_chunks())
-
-
 def _read_by_path(io: FileIO, delete_file: DataFile) -> dict[str, Positions]:
-    table = _read(io, delete_file, with_path=True).unify_dictionaries()
+    table = _read(io, delete_file).unify_dictionaries()
     if not table.num_rows:
         return {}
-    paths = table.column(0).combine_chunks()
-    codes = _numbers(paths.indices)
-    positions = _numbers(table.column(1).combine_chunks())
+    paths, numbers = (column.combine_chunks() for column in table.columns)
+    codes, positions = numbers_of(paths.indices), numbers_of(numbers)
+    if len(paths.dictionary) == 1:
+        return {paths.dictionary[0].as_py(): positions}
     order = np.argsort(codes, kind="stable")
     names = paths.dictionary.to_pylist()
     starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
@@ -181,28 +180,20 @@ def _read_by_path(io: FileIO, delete_file: DataFile) -> dict[str, Positions]:
     }
 
 
-def _numbers(integers: pa.Array) -> npt.NDArray[Any]:
-    """Return integers, with -1 for null: the number of no row and of no path."""
-    return numbers_of(integers.fill_null(-1) if integers.null_count else integers)
-
-
-def _read(io: FileIO, delete_file: DataFile, *, with_path: bool) -> pa.Table:
+def _read(io: FileIO, delete_file: DataFile) -> pa.Table:
     reader = open_data_file(io, delete_file, _NAMES, dictionaries=(DELETE_FILE_PATH.name,))
-    wanted = (DELETE_FILE_PATH, DELETE_FILE_POS) if with_path else (DELETE_FILE_POS,)
     try:
-        columns = [_column(reader, f) for f in wanted]
+        columns = [_column(reader, f) for f in (DELETE_FILE_PATH, DELETE_FILE_POS)]
         leaves = [leaf for c in columns for leaf in c.leaves]
         batches = [
-            _normalised(batch, columns)
+            _checked(_normalised(batch, columns), reader.location)
             for _, batch in reader.batches(
                 leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
             )
         ]
     finally:
         reader.close()
-    kinds = (pa.dictionary(pa.int32(), pa.string()), pa.int64())[-len(wanted) :]
-    schema = pa.schema([pa.field(f.name, k) for f, k in zip(wanted, kinds, strict=True)])
-    return pa.Table.from_batches(batches, schema)
+    return pa.Table.from_batches(batches, _ARROW)
 
 
 def _column(reader: DataFileReader, wanted: NestedField) -> FileField:
@@ -217,11 +208,24 @@ def _column(reader: DataFileReader, wanted: NestedField) -> FileField:
 
 
 def _normalised(batch: pa.RecordBatch, columns: list[FileField]) -> pa.RecordBatch:
-    arrays = [batch.column(c.name) for c in columns]
-    if len(arrays) == 2:
-        path = arrays[0]
-        if path.type != pa.dictionary(pa.int32(), pa.string()):
-            plain = path.dictionary_decode() if pa.types.is_dictionary(path.type) else path
-            arrays[0] = plain.cast(pa.string()).dictionary_encode()
-    names = [DELETE_FILE_PATH.name, DELETE_FILE_POS.name][-len(arrays) :]
-    return pa.RecordBatch.from_arrays(arrays, names)
+    path, position = (batch.column(c.name) for c in columns)
+    if path.type != _ARROW.field(0).type:
+        plain = path.dictionary_decode() if pa.types.is_dictionary(path.type) else path
+        path = plain.cast(pa.string()).dictionary_encode()
+    return pa.RecordBatch.from_arrays([path, position], schema=_ARROW)
+
+
+def _checked(batch: pa.RecordBatch, location: str) -> pa.RecordBatch:
+    """Refuse rows that delete nothing, as Iceberg Java does: another row may be meant."""
+    path, position = batch.columns
+    if path.null_count or position.null_count:
+        found = f"a null in {(DELETE_FILE_PATH if path.null_count else DELETE_FILE_POS).name}"
+    elif batch.num_rows and (least := numbers_of(position).min()) < 0:
+        found = f"position {least}"
+    else:
+        return batch
+    raise CorruptFileError(
+        f"Delete file {location} holds {found}",
+        hint="Restore the file from a backup, or read an older snapshot.",
+        path=location,
+    )

@@ -60,7 +60,8 @@ class ParquetFooter(FileTail):
             if not leaf.repeated and number in wanted:
                 reader = ColumnStatistics(self.metadata, leaf.index, kind)
                 values = merged([reader.of(chunk) for chunk in chunks])
-            size = sum(chunk.total_compressed_size for chunk in chunks)
+            sizes = [chunk.total_compressed_size for chunk in chunks]
+            size = None if any(each < 0 for each in sizes) else sum(sizes)
             old = values is not None and is_old(kind, values.lower) and self._julian()
             found[number] = ColumnSummary(kind, size, values, old)
         return found

@@ -112,7 +112,7 @@ class ParquetReader(DataFileReader):
             group = metadata.row_group(number)
             columns = [group.column(i) for i in range(group.num_columns)]
             begin = columns[0].dictionary_page_offset or columns[0].data_page_offset
-            middle = begin + sum(c.total_compressed_size for c in columns) // 2
+            middle = begin + sum(max(c.total_compressed_size, 0) for c in columns) // 2
             if start <= middle < start + length:
                 chosen.append(number)
         return chosen

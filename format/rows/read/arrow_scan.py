@@ -266,7 +266,7 @@ class ArrowScan:
             return Projection((*self._projected.fields, *extra), reader.fields, constants)
         used = {i: value for i, value in constants.items() if i in self._ids}
         # text distinguishes 0.0 from -0.0
-        text = repr(used)
+        text = repr({i: _encoded(value) for i, value in used.items()})
         fields, same, projection = self._latest or ((), None, None)
         if projection is None or fields is not reader.fields or same != text:
             projection = Projection(self._projected.fields, reader.fields, used)
@@ -345,6 +345,14 @@ def file_constants(file: DataFile, spec: PartitionSpec) -> dict[int, Any]:
         if isinstance(field.transform, IdentityTransform):
             constants[field.source_id] = value
     return constants
+
+
+def _encoded(value: Any) -> Any:
+    """Return an Arrow scalar as bytes: Python does not have all dates and times."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    batch = pa.RecordBatch.from_arrays([pa.repeat(value, 1)], [""])
+    return batch.serialize().to_pybytes()
 
 
 def check_text(batch: pa.RecordBatch, location: str) -> None:

@@ -49,6 +49,9 @@ _EXACT = Context(prec=80)
 class ChunkStatistics:
     """The footer's statistics of one column in one row group.
 
+    What cannot be is unknown: a number of nulls below zero or above that of the values, a lower
+    bound above the upper one.
+
     Args:
         value_count: The number of values, nulls included.
         null_count: The number of nulls; None if unknown.
@@ -60,6 +63,14 @@ class ChunkStatistics:
     null_count: int | None
     lower: Any = None
     upper: Any = None
+
+    def __post_init__(self) -> None:
+        """Drop what cannot be."""
+        if self.null_count is not None and not 0 <= self.null_count <= self.value_count:
+            object.__setattr__(self, "null_count", None)
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            object.__setattr__(self, "lower", None)
+            object.__setattr__(self, "upper", None)
 
     @property
     def only_nulls(self) -> bool:

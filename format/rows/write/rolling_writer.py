@@ -82,6 +82,7 @@ class OpenDataFile:
             content=settings.content,
             equality_ids=settings.equality_ids,
             sort_order_id=settings.sort_order_id,
+            has_exact_bounds=True,
         )
 
     def abort(self, problem: BaseException) -> None:

@@ -6,7 +6,7 @@ import base64
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 from icecomb.spark.planner.protocol import ReadRows, Rows
@@ -91,12 +91,7 @@ def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
     types = [_arrow_type(field.type) for field in batch.schema]
     if types == list(batch.schema.types):
         return batch
-    columns = [
-        column
-        if column.type == kind
-        else pa.array([_value(each, kind) for each in column.to_pylist()], kind)
-        for column, kind in zip(map(_in_micros, batch.columns), types, strict=True)
-    ]
+    columns = [_converted(column, kind) for column, kind in zip(batch.columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
@@ -121,36 +116,39 @@ def _arrow_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _in_micros(array: pa.Array) -> pa.Array:
-    """Round nanoseconds in structs down to microseconds."""
+def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert an array to what `_arrow_type` returns, not by way of Python's dates and times."""
+    import pyarrow as pa
+
+    if array.type == kind:
+        return array
+    if array.type == pa.uuid():
+        values = array.storage.to_pylist()
+        return pa.array([None if v is None else str(uuid.UUID(bytes=v)) for v in values], kind)
+    if pa.types.is_timestamp(kind):
+        return _micros(array, kind)
+    if pa.types.is_struct(kind):
+        parts = [_converted(array.field(at), each.type) for at, each in enumerate(kind)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+    if not (pa.types.is_list(kind) or pa.types.is_map(kind)):
+        return array.cast(kind)
+    is_list = pa.types.is_list(kind)
+    inside = kind.value_type if is_list else pa.struct([kind.key_field, kind.item_field])
+    return pa.Array.from_buffers(
+        kind,
+        len(array),
+        array.buffers()[:2],
+        offset=array.offset,
+        children=[_converted(array.values, inside)],
+    )
+
+
+def _micros(nanos: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Round nanoseconds down to microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = array.type
-    if pa.types.is_struct(kind):
-        parts = [_in_micros(array.field(i)) for i in range(kind.num_fields)]
-        fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
-        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
-    if not pa.types.is_timestamp(kind) or kind.unit != "ns":
-        return array
-    nanos = array.view(pa.int64())
-    towards_zero = pc.divide(nanos, NANOS_PER_MICRO)
-    too_much = pc.greater(pc.multiply(towards_zero, NANOS_PER_MICRO), nanos)
-    micros = pc.subtract(towards_zero, too_much.cast(pa.int64()))
-    return micros.view(pa.timestamp("us", kind.tz))
-
-
-def _value(value: Any, kind: pa.DataType) -> Any:
-    import pyarrow as pa
-
-    if value is None:
-        return None
-    if isinstance(value, uuid.UUID):
-        return str(value)
-    if pa.types.is_struct(kind):
-        return {field.name: _value(value[field.name], field.type) for field in kind}
-    if pa.types.is_list(kind):
-        return [_value(each, kind.value_type) for each in value]
-    if pa.types.is_map(kind):
-        return [(_value(k, kind.key_type), _value(v, kind.item_type)) for k, v in value]
-    return value
+    numbers = nanos.view(pa.int64())
+    towards_zero = pc.divide(numbers, NANOS_PER_MICRO)
+    too_much = pc.greater(pc.multiply(towards_zero, NANOS_PER_MICRO), numbers)
+    return pc.subtract(towards_zero, too_much.cast(pa.int64())).view(kind)

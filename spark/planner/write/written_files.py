@@ -91,6 +91,7 @@ def data_files(
                 file_format=FileFormat(write.file_format.upper()),
             ),
             sort_order_id=write.sort_order_id,
+            has_exact_bounds=True,
         )
         for file in files
     ]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icecomb.catalog import load_catalog
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.append import FastAppend
 from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.spec.transform import IdentityTransform
@@ -298,3 +302,62 @@ def test_every_state_of_a_table_is_asked_for_itself(make):
     appended = IncrementalAppendScan(table.metadata, table.io, from_snapshot_id=first)
     assert appended.known_aggregates([ROWS]) == [(1,)]
     assert asked(table, "count", snapshot_id=second) == [(3,)]
+
+
+ROWS_OF_TWO = ({"id": [1, 2], "country": ["de", "de"]}, {"id": [7, 9], "country": ["fr", "fr"]})
+ALL = {"rewrite-all": "true"}
+
+
+def copied(table):
+    with table.transaction() as change:
+        change.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    table.append(pa.table({"id": pa.array([3], pa.int64()), "country": ["de"]}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        copied,
+        lambda table: table.maintenance.rewrite_manifests(),
+        lambda table: table.maintenance.rewrite_data_files(options=ALL),
+        lambda table: table.maintenance.rewrite_data_files(options={**ALL, "copy": "never"}),
+    ],
+    ids=["merged manifests", "rewritten manifests", "compacted", "rewritten files"],
+)  # fmt: skip
+def test_bounds_of_files_that_icecomb_wrote_stay_exact(make, change):
+    table = make(rows=ROWS_OF_TWO)
+    change(table)
+    assert asked(table, "min id", "max id") == [(1, 9)]
+
+
+def test_bounds_that_others_stated_are_taken_for_values_only_where_they_leave_one(make):
+    table = make(rows=ROWS_OF_TWO)
+    [first, second] = sorted(
+        (entry.data_file for m in read_manifests(table.io, table.current_snapshot())
+         for entry in m.fetch_manifest_entry(table.io)),
+        key=lambda file: file.partition,
+    )  # fmt: skip
+    assert all(file.has_exact_bounds for file in (first, second))
+    for file in (first, replace(first, upper_bounds=second.upper_bounds)):
+        other = make(rows=())
+        of_others = replace(file, has_exact_bounds=False)
+        other.commit(FastAppend(other.io).append_data_file(of_others))
+        assert asked(other, "max id") is None
+        assert asked(other, "max country", "count id", "count") == [("de", 2, 2)]
+        # one manifest may hold files of both
+        copied(other)
+        assert asked(other, "max id") is None
+    one_value = replace(first, has_exact_bounds=False, upper_bounds=first.lower_bounds)
+    other = make(rows=())
+    other.commit(FastAppend(other.io).append_data_file(one_value))
+    assert asked(other, "min id", "max id") == [(1, 1)]
+
+
+def test_bounds_from_footers_of_added_files_are_not_taken_for_values(make, tmp_path):
+    table = make(rows=())
+    path = tmp_path / "country=de" / "added.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), path)
+    table.add_files([str(path)])
+    assert asked(table, "max id") is None
+    assert asked(table, "max country", "count id") == [("de", 2)]

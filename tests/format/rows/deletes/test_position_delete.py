@@ -11,7 +11,11 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThanOrEqual
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.format.rows.deletes.position_delete import PositionDeletes, distinct
+from icecomb.format.rows.deletes.position_delete import (
+    PositionDeletes,
+    distinct,
+    positions_by_path,
+)
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -36,7 +40,7 @@ def data_file(folder, name, rows, row_group_size=1000):
 def delete_file(folder, name, rows, *, ids=True, **facts):
     path = folder / name
     fields = [
-        pa.field(f.name, kind, False, {"PARQUET:field_id": str(f.field_id)} if ids else None)
+        pa.field(f.name, kind, metadata={"PARQUET:field_id": str(f.field_id)} if ids else None)
         for f, kind in ((DELETE_FILE_PATH, pa.string()), (DELETE_FILE_POS, pa.int64()))
     ]
     paths, positions = [r[0] for r in rows], [r[1] for r in rows]
@@ -62,17 +66,31 @@ def ids(table):
     return table["id"].to_pylist()
 
 
-@pytest.mark.parametrize("positions", [(-1, -5), (-1, 0, 9, 1 << 50)])
-def test_positions_outside_of_a_file_count_as_no_rows(tmp_path, positions):
+@pytest.mark.parametrize("facts", [{}, {"referenced_data_file": "a"}])
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ((None, 1), "a null in file_path"),
+        (("a", None), "a null in pos"),
+        (("b", None), "a null in pos"),
+        (("a", -1), "position -1"),
+        (("b", -(1 << 40)), f"position {-(1 << 40)}"),
+    ],
+)
+def test_a_row_that_deletes_nothing_is_refused_by_the_name_of_its_file(tmp_path, row, found, facts):
+    """Iceberg Java refuses each of them; so does `positions_by_path`, by which files are rewritten."""
     file = data_file(tmp_path, "a.parquet", 5)
-    deletes = delete_file(tmp_path, "d.parquet", [(file.file_path, at) for at in positions])
+    paths = {"a": file.file_path, "b": f"{file.file_path}.other"}
+    rows = [(paths.get(path), at) for path, at in (("a", 0), row, ("a", 9))]
+    known = {name: paths[path] for name, path in facts.items()}
+    deletes = delete_file(tmp_path, "d.parquet", rows, **known)
     task = FileScanTask(file, (deletes,))
-    left = [row for row in range(5) if row not in positions]
-    assert ids(read(tmp_path, task)) == left
-    metadata = new_table_metadata(
-        SCHEMA, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(tmp_path), {}
-    )
-    assert ArrowScan(metadata, FileIO(), metadata.schema()).count([task]) == len(left)
+    for refused in (
+        lambda: read(tmp_path, task),
+        lambda: positions_by_path(FileIO(), deletes),
+    ):
+        with pytest.raises(CorruptFileError, match=rf"Delete file .*d\.parquet holds {found}"):
+            refused()
 
 
 def test_each_file_loses_its_own_rows_only(tmp_path):
@@ -105,7 +123,7 @@ def test_positions_count_rows_of_the_file_whatever_is_skipped(tmp_path):
 
 
 @pytest.mark.parametrize("facts", ["bounds", "reference"])
-def test_a_delete_file_of_one_data_file_is_read_without_its_paths(tmp_path, facts):
+def test_a_delete_file_said_to_be_about_one_data_file_deletes_what_its_rows_name(tmp_path, facts):
     a = data_file(tmp_path, "a.parquet", 5)
     path = a.file_path
     known = (
@@ -116,7 +134,8 @@ def test_a_delete_file_of_one_data_file_is_read_without_its_paths(tmp_path, fact
             "upper_bounds": {DELETE_FILE_PATH.field_id: path.encode()},
         }
     )
-    deletes = delete_file(tmp_path, "d.parquet", [(path, 2), (path, 3)], **known)
+    rows = [("another", 0), (path, 2), (path, 3)]
+    deletes = delete_file(tmp_path, "d.parquet", rows, **known)
     assert ids(read(tmp_path, FileScanTask(a, (deletes,)))) == [0, 1, 4]
 
 

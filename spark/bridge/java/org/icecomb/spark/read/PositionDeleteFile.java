@@ -67,6 +67,19 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
                   + "  hint: read an older snapshot, or restore the file from a backup");
         }
         for (int row = 0; row < reader.rows(); row++) {
+          String wrong =
+              reader.column(0).isNullAt(row)
+                  ? "a null in file_path"
+                  : reader.column(1).isNullAt(row)
+                      ? "a null in pos"
+                      : reader.column(1).getLong(row) < 0
+                          ? "position " + reader.column(1).getLong(row)
+                          : null;
+          if (wrong != null) {
+            throw new IOException(
+                "Delete file " + file.path() + " holds " + wrong
+                    + "\n  hint: restore the file from a backup, or read an older snapshot");
+          }
           UTF8String next = reader.column(0).getUTF8String(row);
           if (!next.equals(path)) {
             path = next.clone();

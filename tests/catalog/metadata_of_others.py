@@ -1,0 +1,83 @@
+"""Metadata of a table changed in place, as another writer would have written it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+from icecomb.catalog import load_catalog
+from icecomb.catalog.table.table import Table
+
+Record = dict[str, Any]
+NO_CACHE: Mapping[str, str] = {"io.manifest.cache-enabled": "false"}
+
+
+def nothing(_: Record) -> None:
+    """Leave a record as it is."""
+
+
+def told_otherwise(
+    table: Table,
+    file: Callable[[Record], None] = nothing,
+    manifest: Callable[[Record], None] = nothing,
+) -> Table:
+    """Change what the current snapshot's metadata says, and load the table again.
+
+    Args:
+        table: A table of a file system.
+        file: Changes the `data_file` of an entry of a manifest; bounds and counts are mappings.
+        manifest: Changes a manifest's record in the list.
+    """
+    listed = table.current_snapshot().manifest_list
+
+    def entry(record: Record) -> Record:
+        described = record["data_file"]
+        for name in _MAPS & described.keys():
+            pairs = described[name]
+            described[name] = None if pairs is None else {p["key"]: p["value"] for p in pairs}
+        file(described)
+        for name in _MAPS & described.keys():
+            pairs = described[name]
+            if pairs is not None:
+                described[name] = [{"key": key, "value": value} for key, value in pairs.items()]
+        return record
+
+    def each(record: Record) -> Record:
+        if file is not nothing:
+            record["manifest_length"] = _rewrite(record["manifest_path"], entry)
+        manifest(record)
+        return record
+
+    _rewrite(listed, each)
+    return again(table)
+
+
+def again(table: Table) -> Table:
+    """Load a table by a catalog that knows nothing of it yet."""
+    location = Path(table.location().removeprefix("file:"))
+    warehouse, _, namespace, name = (
+        str(location.parent.parent),
+        None,
+        location.parent.name,
+        location.name,
+    )
+    catalog = load_catalog("fresh", type="hadoop", warehouse=warehouse, **NO_CACHE)
+    return catalog.load_table(f"{namespace}.{name}")
+
+
+_MAPS = {"value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
+
+
+def _rewrite(location: str, change: Callable[[Record], Record]) -> int:
+    path = Path(location.removeprefix("file:"))
+    with path.open("rb") as stream:
+        reader = fastavro.reader(stream)
+        schema, metadata, records = reader.writer_schema, reader.metadata, list(reader)
+    # what only icecomb says of its own files is not in those of others
+    kept = {k: v for k, v in metadata.items() if not k.startswith(("avro.", "icecomb."))}
+    with path.open("wb") as stream:
+        fastavro.writer(stream, schema, map(change, records), metadata=kept)
+    return path.stat().st_size
