@@ -19,15 +19,15 @@ def nothing(_: Record) -> None:
     """Leave a record as it is."""
 
 
-def told_otherwise(
+def tell_otherwise(
     table: Table,
     file: Callable[[Record], None] = nothing,
     manifest: Callable[[Record], None] = nothing,
-) -> Table:
-    """Change what the current snapshot's metadata says, and load the table again.
+) -> None:
+    """Change what the current snapshot's metadata says.
 
     Args:
-        table: A table of a file system.
+        table: A table in local files.
         file: Changes the `data_file` of an entry of a manifest; bounds and counts are mappings.
         manifest: Changes a manifest's record in the list.
     """
@@ -52,6 +52,15 @@ def told_otherwise(
         return record
 
     _rewrite(listed, each)
+
+
+def told_otherwise(
+    table: Table,
+    file: Callable[[Record], None] = nothing,
+    manifest: Callable[[Record], None] = nothing,
+) -> Table:
+    """Change the metadata of a table of a file system, and load it again; see `tell_otherwise`."""
+    tell_otherwise(table, file, manifest)
     return again(table)
 
 
