@@ -11,6 +11,7 @@ from icecomb.catalog import load_catalog
 from icecomb.format.row_changes.key_columns import key_text
 from icecomb.format.spec.types import DateType, NestedField, TimestampType
 from icecomb.spark.planner.scan.metadata_rows import _for_spark
+from tests.rings import sampled
 
 FAR = {
     "date32[day]": [2_932_897, -719_163, 0],
@@ -29,8 +30,10 @@ def column(kind):
     )
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "file_format"),
+    sampled([(k, f) for k in KINDS for f in ("parquet", "orc", "avro")], keep=2),
+)
 def test_the_partition_of_each_row_is_read(tmp_path, file_format, kind):
     with load_catalog("files", type="hadoop", warehouse=str(tmp_path)) as catalog:
         catalog.create_namespace("db")

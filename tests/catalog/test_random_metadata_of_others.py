@@ -324,7 +324,7 @@ def shown(table):
     return sorted(map(repr, table.sort_by("id").to_pylist()))
 
 
-@pytest.mark.seeds(40, gate=2)
+@pytest.mark.seeds(40, gate=1)
 def test_rows_are_read_and_changed_whatever_their_metadata_says(tmp_path, seed):
     draw = random.Random(seed)
     with load_catalog("files", type="hadoop", warehouse=f"file:{tmp_path}", **NO_CACHE) as catalog:
