@@ -174,17 +174,20 @@ def _decoded(
 
 
 def count_manifest(data: bytes, manifest: ManifestFile) -> ManifestFile:
-    """Return a manifest with counts taken from its file, whatever its list states.
+    """Return a manifest with counts taken from its file, whatever its list states."""
+    return counted(manifest, decode_manifest(data, manifest, ()))
+
+
+def counted(manifest: ManifestFile, columns: ManifestColumns) -> ManifestFile:
+    """Return a manifest with the counts of its entries.
 
     A number of rows below zero is unknown, and counts as none.
     """
     import numpy as np
 
-    columns = decode_manifest(data, manifest, ())
     statuses = columns.column("status").to_numpy(zero_copy_only=False)
-    rows = columns.column("record_count").to_numpy(zero_copy_only=False)
+    rows = np.maximum(columns.column("record_count").to_numpy(zero_copy_only=False), 0)
     files = np.bincount(statuses, minlength=3)
-    rows = np.maximum(rows, 0)
     counts = [int(rows[statuses == status].sum()) for status in range(3)]
     existing, added, deleted = (status.value for status in ManifestEntryStatus)
     return replace(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_text
@@ -53,6 +52,7 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
 from icecomb.format.spec.transform import UnknownTransform, VoidTransform
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.entry_encoder import EntryEncoder
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
@@ -172,7 +172,7 @@ class SnapshotProducer(ABC):
             has_row_ids = base.format_version > 2
             next_row_id = base.next_row_id
             if has_row_ids:
-                manifests = self._with_own_counts(manifests)
+                manifests = self._with_own_counts(base, manifests)
                 manifests, next_row_id = assign_first_row_ids(manifests, next_row_id)
             location, written = self._write_list(base, parent, manifests, sequence_number)
         snapshot = Snapshot(
@@ -189,23 +189,32 @@ class SnapshotProducer(ABC):
         written_lists(self.io).keep(base.table_uuid, snapshot, written)
         return self._changes(base, parent, snapshot)
 
-    def _with_own_counts(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    def _with_own_counts(
+        self, base: TableMetadata, manifests: Sequence[ManifestFile]
+    ) -> list[ManifestFile]:
         """Return the manifests of a snapshot, those about to get row ids with counts of their own.
 
         Lists of other writers have stated fewer rows: two rows would get one id.
+
+        Raises:
+            ValidationError: If the number of rows in a file is unknown.
         """
-        from icecomb.format.manifests.reader import read_each
+        from icecomb.format.manifests.decoder import counted
+        from icecomb.format.manifests.reader import read_each_columns
 
         written = set(self._written_manifests)
-        counted = [
+        unproven = [
             manifest
             for manifest in manifests
             if manifest.content is ManifestContent.DATA
             and manifest.first_row_id is None
             and manifest.manifest_path not in written
         ]
-        found = read_each(self.io, counted, partial(recounted, self.io))
-        own = dict(zip(map(id, counted), found, strict=True))
+        own: dict[int, ManifestFile] = {}
+        decoded = read_each_columns(self.io, unproven, base.spec_by_id)
+        for manifest, columns in zip(unproven, decoded, strict=True):
+            _check_rows_known(columns)
+            own[id(manifest)] = counted(manifest, columns)
         return [own.get(id(manifest), manifest) for manifest in manifests]
 
     def clean_up(self, committed: TableMetadata | None) -> None:
@@ -480,6 +489,19 @@ def check_new_file(base: TableMetadata, file: DataFile) -> None:
             f"spec {file.spec_id} has {len(fields)} fields",
             hint="Describe the file by the partition spec it was written with.",
             path=file.file_path,
+        )
+
+
+def _check_rows_known(columns: ManifestColumns) -> None:
+    """Refuse a live file whose writer did not know its number of rows (old imports of Avro)."""
+    rows = columns.column("record_count").filter(columns.live).to_pylist()
+    unknown = next((at for at, count in enumerate(rows) if count < 0), None)
+    if unknown is not None:
+        path = columns.column("file_path").filter(columns.live)[unknown].as_py()
+        raise ValidationError(
+            f"Cannot give row ids to file {path}: its number of rows is unknown",
+            hint='Rewrite it first: rewrite_data_files(options={"rewrite-all": "true"}).',
+            path=path,
         )
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.format.errors import ValidationError
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
@@ -148,6 +149,17 @@ def test_an_upgrade_counts_the_rows_of_manifests_itself(make, rows):
     again(table).append(BATCHES[0])
     found = again(table).scan(selected_fields=("_row_id",)).to_arrow()["_row_id"].to_pylist()
     assert sorted(found) == list(range(12))
+
+
+def test_a_file_of_an_unknown_number_of_rows_gets_no_row_ids(make):
+    table = told_otherwise(make(), lambda record: record.update(record_count=-1))
+    upgrade(table)
+    with pytest.raises(ValidationError, match="its number of rows is unknown"):
+        again(table).append(BATCHES[0])
+    again(table).maintenance.rewrite_data_files(options=REWRITE_ALL)
+    again(table).append(BATCHES[0])
+    found = again(table).scan(selected_fields=("_row_id",)).to_arrow()["_row_id"].to_pylist()
+    assert len(set(found)) == 12
 
 
 def test_manifests_are_rewritten_whatever_their_list_counts(make):
