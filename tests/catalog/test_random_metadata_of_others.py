@@ -126,10 +126,6 @@ def of_all_files(draw, record, every):
                 record[name][column] = struct.pack(kind, most(values))
 
 
-def without_rows(draw, record, _):
-    record["record_count"] = -1
-
-
 OF_DATA = [
     both(upside_down), both(truncated), both(of_another_width), both(not_a_number), both(no_text), missing,
     counted(-1), counted(7, 1 << 40), of_no_value, of_all_files,
