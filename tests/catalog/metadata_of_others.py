@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,8 @@ def _rewrite(location: str, change: Callable[[Record], Record]) -> int:
     path = Path(location.removeprefix("file:"))
     with path.open("rb") as stream:
         reader = fastavro.reader(stream)
-        schema, metadata, records = reader.writer_schema, reader.metadata, list(reader)
+        metadata, records = reader.metadata, list(reader)
+    schema = json.loads(metadata["avro.schema"])
     # what only icecomb says of its own files is not in those of others
     kept = {k: v for k, v in metadata.items() if not k.startswith(("avro.", "icecomb."))}
     with path.open("wb") as stream:

@@ -54,5 +54,5 @@ def test_iceberg_java_reads_the_same_rows(metastore, iceberg_library):
         table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
         found = iceberg_library.scan("hadoop:odd.t", columns=["id"])
         assert sorted(row[0] for row in found) == [0, 2, 3, 10, 12, 13]
-        catalog.drop_table("odd.t")
+        catalog.purge_table("odd.t")
         catalog.drop_namespace("odd")
