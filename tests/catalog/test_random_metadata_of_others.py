@@ -133,6 +133,8 @@ OF_DATA = [
 
 
 def of_paths(draw, record, _):
+    if record["file_format"] == "PUFFIN":
+        return  # a vector has no bounds, and must name its data file
     record["referenced_data_file"] = None
     lower, upper = ((record[name] or {}).get(PATH) for name in (LOWER, UPPER))
     if lower is None or upper is None:
