@@ -202,7 +202,7 @@ def _sql_texts(values: Mapping[str, str]) -> dict[str, str]:
     """Return the expressions of a clause by column.
 
     Raises:
-        ValidationError: If they are no mapping of texts.
+        ValidationError: If they are not a mapping of texts.
     """
     if not isinstance(values, Mapping):
         raise ValidationError(

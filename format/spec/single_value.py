@@ -137,7 +137,7 @@ def range_from_bytes(
 ) -> tuple[Any, Any] | None:
     """Read the bounds of values; None where they are unknown.
 
-    They are if one is missing, is no value of the type, or the lower one is above the upper one:
+    They are if one is missing, is not a value of the type, or the lower one is above the upper one:
     which of the two is wrong cannot be told.
     """
     if lower is None or upper is None:
