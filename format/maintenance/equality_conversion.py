@@ -266,7 +266,7 @@ class EqualityConverter:
             for keys in self._rounds(group):
                 self._convert(group.data, keys, workers, new_writer, files)
         except BaseException:
-            self._io.delete([file.file_path for file in files])
+            self._io.discard([file.file_path for file in files])
             raise
         return RewrittenDeletes(group, tuple(files), None, ages)
 

@@ -318,7 +318,7 @@ class _Run:
         if self._file is not None:
             self._file.abort(problem)
             self._file = None
-        self._io.delete([file.file_path for file in self._done])
+        self._io.discard([file.file_path for file in self._done])
         self._done = []
 
     def _is_full(self, more: int) -> bool:

@@ -71,7 +71,7 @@ class RewrittenGroup:
     def discard(self, io: FileIO) -> None:
         """Delete the new files."""
         self.release()
-        io.delete([file.file_path for file in self.files])
+        io.discard([file.file_path for file in self.files])
 
 
 class GroupRewriter:

@@ -164,7 +164,7 @@ class PositionDeleteRewriter:
                     writer.abort()
                     raise
         except BaseException:
-            self._io.delete([file.file_path for file in files])
+            self._io.discard([file.file_path for file in files])
             raise
         newest = max(delete.number for delete in group.tasks)
         return RewrittenDeletes(group, tuple(files), newest, known)

@@ -47,4 +47,4 @@ class RewrittenDeletes:
 
     def discard(self, io: FileIO) -> None:
         """Delete the new files."""
-        io.delete(dict.fromkeys(file.file_path for file in self.files))
+        io.discard(dict.fromkeys(file.file_path for file in self.files))

@@ -84,7 +84,7 @@ class WrittenChange:
         self.producer.clean_up(committed)
         if committed is None and not self.producer.is_committed:
             written = (*self.data_files, *self.delete_files)
-            self.producer.io.delete(dict.fromkeys(file.file_path for file in written))
+            self.producer.io.discard(dict.fromkeys(file.file_path for file in written))
 
 
 @dataclass(frozen=True, slots=True)

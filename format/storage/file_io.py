@@ -272,11 +272,19 @@ class FileIO:
         Raises:
             FileIOError: If some could not be deleted (`context["failed"]`); the others are gone.
         """
-        by_system: dict[FileSystem, list[str]] = {}
-        for location in [locations] if isinstance(locations, str) else locations:
-            by_system.setdefault(self._of(location), []).append(location)
-        for system, group in by_system.items():
+        for system, group in self._by_system(locations):
             system.delete(group)
+
+    def discard(self, locations: str | Iterable[str]) -> None:
+        """Delete files of an attempt that failed, and folders that were made for them.
+
+        Folders that others made, or have files in, stay.
+
+        Raises:
+            FileIOError: As in `delete`.
+        """
+        for system, group in self._by_system(locations):
+            system.discard(group)
 
     def exists(self, location: str) -> bool:
         """Return whether there is a file of this name; a folder does not count."""
@@ -362,6 +370,14 @@ class FileIO:
         from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
 
         return default_scheme(hadoop_properties(self.properties))
+
+    def _by_system(
+        self, locations: str | Iterable[str]
+    ) -> Iterable[tuple[FileSystem, Sequence[str]]]:
+        found: dict[FileSystem, list[str]] = {}
+        for location in [locations] if isinstance(locations, str) else locations:
+            found.setdefault(self._of(location), []).append(location)
+        return found.items()
 
     def _of(self, location: str) -> FileSystem:
         match = _SCHEME.match(location)

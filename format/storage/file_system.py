@@ -113,6 +113,10 @@ class FileSystem(ABC):
     def delete(self, locations: Iterable[str]) -> None:
         """Delete files; see `FileIO.delete`."""
 
+    def discard(self, locations: Iterable[str]) -> None:
+        """Delete files of a failed attempt, and folders made for them; see `FileIO.discard`."""
+        self.delete(locations)
+
     @abstractmethod
     def size(self, location: str) -> int:
         """Return a file's length in bytes; see `FileIO.size`."""

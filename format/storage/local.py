@@ -62,6 +62,7 @@ class LocalFileSystem(FileSystem):
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = properties or {}
         self._sync_streams = SYNC_DATA_FILES.of(self.properties)
+        self._made: set[str] = set()
 
     def read(self, location: str) -> bytes:
         """Implement `FileIO.read`."""
@@ -92,11 +93,12 @@ class LocalFileSystem(FileSystem):
         path = _local_path(location)
         folder = os.path.dirname(path)
         with _failures("create", location):
-            _make_folders(folder)
+            self._made.update(_make_folders(folder))
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             temporary = os.path.join(folder, draft_name())
-            file = open(temporary, "xb")  # noqa: SIM115
+            file = self._new_draft(temporary)
+        is_done = False
         try:
             try:
                 with file:
@@ -117,9 +119,29 @@ class LocalFileSystem(FileSystem):
                 _publish(temporary, path)
                 if sync:
                     _sync_folder(folder)
+            is_done = True
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+            if not is_done:
+                self._drop_folders(folder)
+
+    def _new_draft(self, path: str) -> BinaryIO:
+        with suppress(FileNotFoundError):
+            return open(path, "xb")
+        # another thread has just discarded the only file there
+        self._made.update(_make_folders(os.path.dirname(path)))
+        return self._new_draft(path)
+
+    def _drop_folders(self, folder: str) -> None:
+        """Delete a folder, and those above it, that were made here and are empty again."""
+        while folder in self._made:
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return  # others use it
+            self._made.discard(folder)
+            folder = os.path.dirname(folder)
 
     @contextmanager
     def prepare(
@@ -148,6 +170,13 @@ class LocalFileSystem(FileSystem):
                 path=location,
                 failed=tuple(name for name, _ in failed),
             ) from cause
+
+    def discard(self, locations: Iterable[str]) -> None:
+        """Implement `FileIO.discard`."""
+        files = [*locations]
+        self.delete(files)
+        for folder in dict.fromkeys(os.path.dirname(_local_path(file)) for file in files):
+            self._drop_folders(folder)
 
     def exists(self, location: str) -> bool:
         """Implement `FileIO.exists`; special files such as FIFOs count."""
@@ -324,8 +353,8 @@ def _kind(found: os.stat_result) -> str:
     return "a socket" if stat.S_ISSOCK(found.st_mode) else "a device"
 
 
-def _make_folders(folder: str) -> None:
-    """Create a folder and those above it; sync the parent of each new one.
+def _make_folders(folder: str) -> list[str]:
+    """Create a folder and those above it; sync the parent of each new one, and return the new ones.
 
     Raises:
         FileIOError: If one of them is not a folder.
@@ -350,6 +379,7 @@ def _make_folders(folder: str) -> None:
     os.makedirs(folder, exist_ok=True)
     for each in reversed(missing):
         _sync_folder(os.path.dirname(each))
+    return missing
 
 
 def _sync_folder(folder: str) -> None:

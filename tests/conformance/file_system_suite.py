@@ -178,6 +178,21 @@ class FileSystemSuite:
         assert caught.value.context["failed"] == (f"{place}/folder",)
         assert self.names(io, place) == ["folder/in"]
 
+    def test_discarded_files_take_empty_folders_that_were_made_for_them_along(self, io, place):
+        io.create_folder(f"{place}/theirs")
+        files = [f"{place}/{name}/x" for name in ("made/by/us", "theirs", "shared")]
+        for file in files:
+            io.create(file, b"1")
+        io.create(f"{place}/shared/y", b"1")
+        io.discard([*files, f"{place}/missing/x"])
+        assert self.names(io, place) == ["shared/y"]
+        assert not io.is_folder(f"{place}/made")
+        assert io.is_folder(f"{place}/theirs")
+        with pytest.raises(ZeroDivisionError), io.create_stream(f"{place}/failed/x") as out:
+            out.write(b"1" * (1 // 0))
+        assert not io.is_folder(f"{place}/failed")
+        io.create(f"{place}/made/by/us/x", b"1")
+
     def test_a_folder_is_not_deleted_as_a_file_even_if_it_is_empty(self, io, place):
         io.create_folder(f"{place}/empty")
         with pytest.raises(FileIOError, match="empty"):

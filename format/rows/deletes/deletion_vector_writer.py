@@ -116,7 +116,7 @@ class DeletionVectorWriter:
         """Remove the file, if it was written."""
         self._vectors = {}
         if self._written is not None:
-            self._io.delete(self._written)
+            self._io.discard(self._written)
 
 
 def several_targets(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:

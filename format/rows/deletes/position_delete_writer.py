@@ -155,7 +155,7 @@ class PositionDeleteWriter:
     def abort(self) -> None:
         """Remove every file of this writer."""
         self._waiting.clear()
-        self._io.delete([f.file_path for f in self._done])
+        self._io.discard([f.file_path for f in self._done])
         self._done = []
 
     @property
@@ -171,7 +171,7 @@ class PositionDeleteWriter:
                 writer.add(batch)
             written = writer.close()
         except BaseException as problem:
-            self._io.delete([f.file_path for f in writer.abort(problem)])
+            self._io.discard([f.file_path for f in writer.abort(problem)])
             raise
         self._done += [referring(f) for f in written]
 

@@ -111,7 +111,7 @@ class PartitionWriter:
         for writer in self._partitions.values():
             self._done += writer.abort(problem)
         self._partitions.clear()
-        self._io.delete([f.file_path for f in self._done])
+        self._io.discard([f.file_path for f in self._done])
         self._done = []
 
     def _choose_dictionaries(self, batch: pa.RecordBatch) -> None:

@@ -76,6 +76,8 @@ class HdfsFileSystem(FileSystem):
         self._properties = hadoop_properties(properties or {})
         self._clusters: dict[Hashable, WebHdfs] = {}
         self._creations = Creations(self.at_once)
+        # folders of data files, and whether they were made for them
+        self._folders: dict[tuple[WebHdfs, str], bool] = {}
         self._engine = HDFS_ENGINE.of(self._properties)
         self._trash = HDFS_TRASH.of(self._properties)
 
@@ -172,6 +174,7 @@ class HdfsFileSystem(FileSystem):
     @contextmanager
     def create_stream(self, location: str) -> Iterator[BinaryIO]:
         """Implement `FileIO.create_stream`."""
+        self._look_for_folders(location)
         with ExitStack() as stack:
             output = HeldOutput(lambda: self._new_file(location), stack)
             yield cast("BinaryIO", output)
@@ -211,7 +214,34 @@ class HdfsFileSystem(FileSystem):
         except BaseException:
             with suppress(IcecombError):
                 web.delete(temporary, location)
+                self._drop_folders(web, posixpath.dirname(temporary), location)
             raise
+
+    def discard(self, locations: Iterable[str]) -> None:
+        """Implement `FileIO.discard`."""
+        files = [*locations]
+        self.delete(files)
+        for folder in dict.fromkeys(map(posixpath.dirname, files)):
+            web, address = self.cluster(folder)
+            with suppress(IcecombError):
+                self._drop_folders(web, address.path, folder)
+
+    def _look_for_folders(self, location: str) -> None:
+        """Note which folders of a new data file have to be made; each is looked for once."""
+        web, address = self.cluster(location)
+        folder, missing = posixpath.dirname(address.path), []
+        while (web, folder) not in self._folders and _is_missing(web, folder, location):
+            missing.append(folder)
+            folder = posixpath.dirname(folder)
+        self._folders.setdefault((web, folder), False)
+        self._folders.update({(web, each): True for each in missing})
+
+    def _drop_folders(self, web: WebHdfs, folder: str, location: str) -> None:
+        """Delete a folder, and those above it, that were made here and are empty again."""
+        while self._folders.get((web, folder)):
+            web.delete(folder, location)  # fails where anybody has something in it
+            self._folders.pop((web, folder), None)
+            folder = posixpath.dirname(folder)
 
     def delete(self, locations: Iterable[str]) -> None:
         """Implement `FileIO.delete`; several files are deleted concurrently."""
@@ -434,6 +464,16 @@ def _temporary(path: str) -> str:
     folder, name = posixpath.split(path)
     start = name.encode()[:100].decode(errors="ignore")
     return posixpath.join(folder, draft_name(start))
+
+
+def _is_missing(web: WebHdfs, path: str, location: str) -> bool:
+    try:
+        web.status(path, location)
+    except NoSuchFileError:
+        return True
+    except FileIOError:
+        pass  # the creation that follows says what is wrong
+    return False
 
 
 def _sent_twice(error: FileAlreadyExistsError, location: str) -> IcecombError:

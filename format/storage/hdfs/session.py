@@ -48,6 +48,12 @@ TOKEN_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """Kinds issued by `GETDELEGATIONTOKEN` and to jobs; name nodes accept both."""
 
 
+class _Answers(threading.local):
+    """What one thread knows of the answers to its requests."""
+
+    lost = 0
+
+
 class HdfsSession:
     """One pool of connections, shared by all threads.
 
@@ -90,7 +96,7 @@ class HdfsSession:
         self._services = frozenset(services)
         self._name_nodes = frozenset(name_nodes)
         self.active = ActiveNameNodes(self._state)
-        self._lost = threading.local()
+        self._answers = _Answers()
         self._token()
         self.requests = self._session()
 
@@ -102,7 +108,7 @@ class HdfsSession:
     @property
     def lost_answers(self) -> int:
         """How many requests of this thread were not answered."""
-        return int(getattr(self._lost, "count", 0))
+        return self._answers.lost
 
     def download(self, url: str) -> tuple[bytes, bool]:
         """Return a data node's response, and whether its length was stated.
@@ -204,7 +210,7 @@ class HdfsSession:
         timeouts = (self.connect_timeout_s, self.read_timeout_s)
         may_be_believed = self._may_be_believed
         identity = self._identity()
-        lost = self._lost
+        answers = self._answers
 
         class Adapter(HTTPAdapter):
             """An adapter with a timeout for every request and response, also of data nodes."""
@@ -229,7 +235,7 @@ class HdfsSession:
                 try:
                     reply = super().request(method, url, **options)
                 except requests.RequestException as error:
-                    lost.count = getattr(lost, "count", 0) + 1
+                    answers.lost += 1
                     # the error's text contains the URL with the token
                     _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
                     raise

@@ -38,7 +38,8 @@ class RefusedError(Exception):
 class MemoryHdfs:
     """Answers at `.address`.
 
-    `.files` is what there is, by path, `.folders` the ids of the folders that were made, `.modes` what their creation asked for. `.before` maps an operation, as `RENAME` or (at the data node) `OPEN@data`, to what happens right
+    `.files` is what there is, by path, `.folders` the ids of the folders that were made, `.modes` what their creation
+    asked for. `.before` maps an operation, as `RENAME` or (at the data node) `OPEN@data`, to what happens right
     before it is done the next time. `.cuts_after` is how many bytes of the next file arrive before the
     connection ends (they are kept, as a data node does), `.loses` how many are lost without a word, `.taken`
     how many data nodes say that the file exists. `.pause_s` is
@@ -209,11 +210,13 @@ class MemoryHdfs:
             return {"FileStatuses": {"FileStatus": [{**self._status(folder, "s1")}]}}
         if path not in self.folders:
             return {"FileStatuses": {"FileStatus": [self._status(path, "")]}}
-        inside = [
-            x for x in {*self.files, *self.folders} if x != path and posixpath.dirname(x) == path
-        ]
+        inside = self._inside(path)
         found = [self._status(each, posixpath.basename(each)) for each in sorted(inside)]
         return {"FileStatuses": {"FileStatus": found}}
+
+    def _inside(self, path: str) -> list[str]:
+        both = {*self.files, *self.folders}
+        return [each for each in both if each != path and posixpath.dirname(each) == path]
 
     def _zone(self, path: str) -> str:
         return next((zone for zone in self.zones or () if path.startswith(f"{zone}/")), "")
@@ -241,18 +244,21 @@ class MemoryHdfs:
         if path in self.modes:
             self.modes[target] = self.modes.pop(path)
 
-    def _delete(self, path: str, _: Any) -> Any:
+    def _delete(self, path: str, asked: dict[str, str]) -> Any:
         if path in self.snapshots:
             raise RefusedError(403, "SnapshotException", f"{path} already has snapshots")
+        if asked.get("recursive") != "true" and self._inside(path):
+            raise RefusedError(403, "PathIsNotEmptyDirectoryException", f"{path} is not empty")
         file, folder = self.files.pop(path, None), self.folders.pop(path, None)
         return {"boolean": file is not None or folder is not None}
 
     def _mkdirs(self, path: str, asked: dict[str, str]) -> Any:
-        while path not in self.folders:
+        if path not in self.folders:
+            if (above := posixpath.dirname(path)) != path:
+                self._mkdirs(above, asked)
             self.folders[path] = next(self._ids)
             if "permission" in asked:
                 self.modes[path] = (asked["permission"], asked.get("unmaskedpermission", ""))
-            path = posixpath.dirname(path)
         return {"boolean": True}
 
     def _checkaccess(self, path: str, _: Any) -> None:

@@ -479,3 +479,46 @@ def test_a_table_whose_folder_has_snapshots_is_not_dropped_by_halves(
     memory.snapshots.clear()
     lake.drop_table("db.t", purge_requested=True)
     assert not lake.table_exists("db.t")
+
+
+def no_names_left(memory):
+    """A quota of names that ends between the folder of a file and the file, as it does in a name node."""
+
+    def refuse():
+        memory.before["CREATE@data"] = refuse
+        memory.put("/w/db/t/data/p=1/x", b"")
+        del memory.files["/w/db/t/data/p=1/x"]
+        raise RefusedError(403, "NSQuotaExceededException", "The NameSpace quota is exceeded")
+
+    memory.before["CREATE@data"] = refuse
+
+
+def no_commit(memory):
+    renames = itertools.count()
+
+    def refuse():
+        memory.before["RENAME"] = refuse
+        if next(renames) >= 2:
+            raise RefusedError(403, "AccessControlException", "Permission denied")
+
+    memory.before["RENAME"] = refuse
+
+
+@pytest.mark.parametrize("fails", [no_names_left, no_commit])
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_failed_append_leaves_no_empty_folder_that_it_made(
+    memory, memory_settings, fails, was_there
+):
+    lake = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64()), ("p", pa.int64())]))
+    table.update_spec().add_field("p", "identity").commit()
+    for folder in ("p=2", "p=1") if was_there else ("p=2",):
+        memory.put(f"/w/db/t/data/{folder}/x", b"")
+        del memory.files[f"/w/db/t/data/{folder}/x"]
+    before = {*memory.folders}
+    fails(memory)
+    with pytest.raises(IcecombError, match=r"quota|Permission denied"):
+        table.append(pa.table({"id": [1], "p": [1]}))
+    assert {*memory.folders} == before
+    assert not [path for path in memory.files if "/data/" in path]
