@@ -181,9 +181,9 @@ class FileSystemSuite:
     def test_discarded_files_take_empty_folders_that_were_made_for_them_along(self, io, place):
         io.create_folder(f"{place}/theirs")
         files = [f"{place}/{name}/x" for name in ("made/by/us", "theirs", "shared")]
-        for file in files:
-            io.create(file, b"1")
-        io.create(f"{place}/shared/y", b"1")
+        for file in (*files, f"{place}/shared/y"):
+            with io.create_stream(file) as out:
+                out.write(b"1")
         io.discard([*files, f"{place}/missing/x"])
         assert self.names(io, place) == ["shared/y"]
         assert not io.is_folder(f"{place}/made")
