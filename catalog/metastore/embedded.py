@@ -28,6 +28,7 @@ from icecomb.catalog.java import require_java
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.catalog.metastore.site import write_configuration
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
+from icecomb.format.process import has_ended, started_at
 
 IDLE_S: Final = 600
 """Seconds without any connection after which a metastore ends by itself."""
@@ -48,8 +49,9 @@ _JVM: Final = (
     ),
 )
 _LOG: Final = logging.getLogger(__name__)
-_CHILDREN: Final[dict[int, subprocess.Popen[bytes]]] = {}
-"""Servers that this process started: zombies until it waits for them, as no other process can."""
+_CHILDREN: Final[dict[tuple[int, int], subprocess.Popen[bytes]]] = {}
+"""Servers by the process that started them, and their own: zombies until it waits for them, as no
+other process can, not even one that it forked."""
 
 
 def start(
@@ -178,7 +180,7 @@ def _spawn(command: list[str], folder: MetastoreFolder) -> subprocess.Popen[byte
             hint="check that Java can be run here and that the folder of its log is writable",
             path=folder.text,
         ) from error
-    _CHILDREN[process.pid] = process
+    _CHILDREN[os.getpid(), process.pid] = process
     return process
 
 
@@ -251,12 +253,14 @@ def _failure(folder: MetastoreFolder, what: str) -> MetastoreError:
 
 
 def _end(pid: int, folder: MetastoreFolder) -> None:
+    started = started_at(pid)
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while time.monotonic() < deadline:
-            if not _alive(pid):
+            # one that another process started is a zombie until that one waits for it
+            if not _alive(pid) or has_ended(pid, started):
                 return
             time.sleep(0.05)
     raise MetastoreError(
@@ -267,7 +271,7 @@ def _end(pid: int, folder: MetastoreFolder) -> None:
 
 
 def _alive(pid: int) -> bool:
-    child = _CHILDREN.get(pid)
+    child = _CHILDREN.get((os.getpid(), pid))
     if child is not None and child.poll() is not None:
         return False
     return is_alive(pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -41,6 +42,13 @@ def _ended(pid, seconds=120):
             return False
         time.sleep(0.1)
     return True
+
+
+def _exit_code_of_child(call, *arguments):
+    child = multiprocessing.get_context("fork").Process(target=call, args=arguments)
+    child.start()
+    child.join()
+    return child.exitcode
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +95,13 @@ def test_one_metastore_a_warehouse_is_shared_by_processes_replaced_when_killed_a
     second = metastore.status(warehouse)
     assert second.pid != first.pid
     assert lake.load_namespace_properties("default")["location"] == f"file:{warehouse}"
+    # a forked child, as `multiprocessing` makes them, is not the parent of the server
+    assert _exit_code_of_child(table.append, table.scan().to_arrow()) == 0
+    assert metastore.status(warehouse) == second
+    assert lake.load_table("d.t").scan().count() == 4
     lake.close()
 
-    assert metastore.stop(warehouse)
+    assert _exit_code_of_child(metastore.stop, warehouse) == 0
     assert _ended(second.pid)
     assert not metastore.stop(warehouse)
     assert metastore.status(warehouse) is None
