@@ -21,6 +21,7 @@ from icecomb.format.spec.promotion import can_promote, is_date_promotion, promot
 from icecomb.format.spec.schema import (
     V3_FORMAT_VERSION,
     Schema,
+    check_depth,
     children,
     fresh_field,
     walk,
@@ -119,6 +120,7 @@ class SchemaEdit:
         full = ".".join((*parent, name))
         if not name:
             raise SchemaError("Cannot add a column without a name", hint="Give it a name.")
+        check_depth([as_type(field_type)])
         default = self._default(as_type(field_type), default, full)
         if required and default is None and not self.allow_incompatible:
             raise SchemaError(

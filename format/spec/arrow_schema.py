@@ -18,7 +18,7 @@ import pyarrow as pa
 from icecomb.format.arrow.array_build import scalar
 from icecomb.format.errors import SchemaError, UnsupportedError
 from icecomb.format.spec.name_mapping import MappedField, NameMapping
-from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
+from icecomb.format.spec.schema import MAX_LEVELS, Schema, assign_fresh_schema_ids, too_deep
 from icecomb.format.spec.types import (
     SHAPE_TYPES,
     BinaryType,
@@ -179,6 +179,25 @@ def pyarrow_to_schema(
     if name_mapping is not None:
         return Schema(_fields(schema, name_mapping.fields, mapped, kind_of))
     return assign_fresh_schema_ids(Schema(_fields(schema, (), numbered, kind_of)))
+
+
+def check_arrow_depth(schema: pa.Schema) -> None:
+    """Check that columns are not nested too deep; see `icecomb.format.spec.schema.check_depth`.
+
+    Raises:
+        SchemaError: If they are.
+    """
+    deepest, left = 0, [(kind, 1) for kind in schema.types]
+    while left:
+        kind, level = left.pop()
+        deepest = max(deepest, level)
+        if pa.types.is_map(kind):
+            left += [(kind.key_type, level + 2), (kind.item_type, level + 2)]
+        else:
+            below = level + (1 if pa.types.is_struct(kind) else 2)
+            left.extend((kind.field(i).type, below) for i in range(kind.num_fields))
+    if deepest > MAX_LEVELS:
+        raise too_deep(deepest)
 
 
 def pyarrow_to_type(

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INITIAL_SCHEMA_ID = 0
+MAX_LEVELS = 99
+"""How deep columns can be nested: pyarrow refuses Parquet files of 100 levels below the root."""
 V3_FORMAT_VERSION = 3
 """The first format version with row lineage, defaults and the types of `V3_TYPES`."""
 
@@ -345,6 +347,43 @@ def walk(field_type: IcebergType) -> Iterator[NestedField]:
     for child in children(field_type):
         yield child
         yield from walk(child.field_type)
+
+
+def check_depth(kinds: Iterable[IcebergType], known: Schema | None = None) -> None:
+    """Check that columns are not nested deeper than readers of Parquet files take.
+
+    Args:
+        kinds: The types of the columns.
+        known: A schema that may have been nested deeper by another engine; then so may these.
+
+    Raises:
+        SchemaError: If they are nested deeper.
+    """
+    allowed = MAX_LEVELS
+    if (found := _levels(kinds)) > allowed and known is not None:
+        allowed = max(allowed, _levels(f.field_type for f in known.fields))
+    if found > allowed:
+        raise too_deep(found)
+
+
+def too_deep(levels: int) -> SchemaError:
+    """Return the error for a column nested too deep; see `MAX_LEVELS`."""
+    return SchemaError(
+        f"A column is nested {levels} levels deep, where a list or a map counts as two: files with "
+        f"more than {MAX_LEVELS} cannot be read",
+        hint="Flatten the column, or store it as text or as a variant.",
+    )
+
+
+def _levels(kinds: Iterable[IcebergType]) -> int:
+    # not recursive: no schema is too deep for this
+    deepest, left = 0, [(kind, 1) for kind in kinds]
+    while left:
+        kind, level = left.pop()
+        deepest = max(deepest, level)
+        below = level + (1 if isinstance(kind, StructType) else 2)
+        left.extend((child.field_type, below) for child in children(kind))
+    return deepest
 
 
 def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> IcebergType:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import json_of_pyiceberg, name_of_type
 from icecomb.format.errors import SchemaError
-from icecomb.format.spec.schema import V3_FORMAT_VERSION, Schema
+from icecomb.format.spec.schema import V3_FORMAT_VERSION, Schema, check_depth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,15 +26,17 @@ def as_schema(schema: Schema | pa.Schema, format_version: int) -> Schema:
             columns of microseconds where it has no others.
 
     Raises:
-        SchemaError: If an Arrow type has no Iceberg type, or the argument is not a schema.
+        SchemaError: If an Arrow type has no Iceberg type, a column is nested too deep, or the
+            argument is not a schema.
     """
     if isinstance(schema, Schema):
+        check_depth(f.field_type for f in schema.fields)
         return schema
     if isinstance(raw := json_of_pyiceberg(schema), dict):
         return Schema.from_json(raw, ids_may_repeat=True)
     import pyarrow as pa
 
-    from icecomb.format.spec.arrow_schema import pyarrow_to_schema
+    from icecomb.format.spec.arrow_schema import check_arrow_depth, pyarrow_to_schema
 
     if not isinstance(schema, pa.Schema):
         of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
@@ -44,4 +46,5 @@ def as_schema(schema: Schema | pa.Schema, format_version: int) -> Schema:
             hint="Give its .schema." if of_frame else _OF_FRAMES.get(library, "Give one of these."),
         )
 
+    check_arrow_depth(schema)
     return pyarrow_to_schema(schema, nanoseconds=format_version >= V3_FORMAT_VERSION)

@@ -101,7 +101,8 @@ def file_fields(
         if mapping is name_mapping and known.equals(schema, check_metadata=True):
             return fields
     mapped: tuple[MappedField, ...] | None = None
-    if not any(_any_id(f) for f in schema):
+    # a file without columns has nothing to map
+    if len(schema) and not any(_any_id(f) for f in schema):
         if name_mapping is None:
             raise SchemaError(
                 f"Data file {location} has no field ids and the table has no name mapping",

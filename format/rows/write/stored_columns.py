@@ -35,8 +35,15 @@ class StoredColumns:
     def __init__(self, schema: Schema) -> None:
         self._rows = schema.fields
         self.schema = schema
+        if not schema.fields:
+            raise UnsupportedError(
+                "The table has no columns, so that data files would have none",
+                hint="Add a column first.",
+            )
         kinds = [f.field_type for f in walk(schema.as_struct())]
-        self._whole = not any(isinstance(kind, (UnknownType, *SHAPE_TYPES)) for kind in kinds)
+        self._whole = not any(
+            isinstance(kind, (UnknownType, *SHAPE_TYPES)) or kind == StructType() for kind in kinds
+        )
         if self._whole:
             return
         fields = tuple(_stored(schema.fields, ""))
@@ -70,6 +77,12 @@ def _stored_field(field: NestedField, path: str) -> NestedField:
         raise UnsupportedError(
             f"Column {path!r} is of type {kind}: such values cannot be written",
             hint="Write rows with an engine that has the type, or drop the column.",
+            column=path,
+        )
+    if kind == StructType():
+        raise UnsupportedError(
+            f"Column {path!r} is a struct without fields: data files cannot store it",
+            hint="Add a field to it first, or drop the column.",
             column=path,
         )
     inside = children(kind)

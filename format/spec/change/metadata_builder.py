@@ -26,7 +26,7 @@ from icecomb.format.spec.metadata import (
     TableMetadata,
 )
 from icecomb.format.spec.partition import INITIAL_PARTITION_SPEC_ID, PartitionSpec
-from icecomb.format.spec.schema import Schema, check_types
+from icecomb.format.spec.schema import Schema, check_depth, check_types
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
     MetadataLogEntry,
@@ -130,6 +130,7 @@ class MetadataBuilder:
                 was changed.
         """
         schemas = self.metadata.schemas
+        check_depth((f.field_type for f in schema.fields), self.metadata.schema())
         chosen = next(
             (
                 s.schema_id
