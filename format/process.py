@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import socket
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+
+from icecomb.format.errors import ConfigurationError
 
 
 def machine() -> str:
@@ -26,6 +29,26 @@ def started_at(pid: int) -> int | None:
     """Return the start time of a process, in ticks since boot; None if it is unknown."""
     found = _stat(pid)
     return None if found is None else found[1]
+
+
+def user_name() -> str:
+    """Return the name of the user who runs this process, as Hadoop's clients act.
+
+    It is `HADOOP_USER_NAME`, else the system's.
+
+    Raises:
+        ConfigurationError: If the system has no name for the user, as in containers that run as a
+            number.
+    """
+    if named := os.environ.get("HADOOP_USER_NAME"):
+        return named
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:  # OSError from Python 3.13 on
+        raise ConfigurationError(
+            f"The system has no name for the user {os.getuid()} who runs this process",
+            hint="set HADOOP_USER_NAME to the name to act by",
+        ) from error
 
 
 def has_ended(pid: int, started: int | None = None) -> bool:

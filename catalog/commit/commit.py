@@ -37,6 +37,7 @@ from icecomb.format.property.table_property import (
     COMMIT_TOTAL_TIMEOUT,
     METADATA_DELETE_AFTER_COMMIT,
 )
+from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
     from icecomb.format.spec.change.update import Changes
@@ -151,6 +152,10 @@ def commit(
         with suppress(IcecombError, OSError):
             producer.clean_up(None)
         raise
+    if (skew := clock_skew(followed.metadata)) is not None:
+        _LOG.warning(
+            "%s: %s; check the clocks of the machines that write to it", pointer.name, skew
+        )
     _delete_unlogged(io, followed.metadata, done.metadata)
     with suppress(IcecombError, OSError):
         producer.clean_up(done.metadata)

@@ -26,6 +26,7 @@ from icecomb.format.property.table_property import (
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_BYTES,
 )
+from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
     from icecomb.catalog.health.examined import Examined
@@ -39,6 +40,9 @@ def metadata_findings(examined: Examined) -> Iterator[HealthFinding]:
     yield from _snapshots(examined)
     yield from _metadata_file(examined)
     yield from _old_engines(examined)
+    if (skew := clock_skew(examined.metadata)) is not None:
+        words = f"A clock is wrong: {skew}; no command fixes that: check the writers' clocks"
+        yield HealthFinding("clock-skew", Severity.WARNING, words)
 
 
 def _many_manifests(examined: Examined) -> Iterator[HealthFinding]:

@@ -24,6 +24,7 @@ from icecomb.catalog.lost_commits import is_settled
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
 from icecomb.format.property.table_property import HIVE_LOCK
+from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -52,6 +53,8 @@ def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
         yield Finding(
             Severity.OK, "metadata file", f"{location} can be read: {snapshots} snapshots"
         )
+        if (skew := clock_skew(metadata)) is not None:
+            yield Finding(Severity.WARNING, "clock", skew, "check the clocks of its writers")
         yield from _trail(catalog, entry, metadata)
         yield from _kind(entry)
         yield from _lock_mode(catalog, entry, metadata)

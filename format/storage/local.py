@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
@@ -77,7 +78,8 @@ class LocalFileSystem(FileSystem):
 
         with _failures("open", location):
             _regular(location)
-            return pa.OSFile(_local_path(location), "rb")
+            # pyarrow would encode a text as UTF-8, whatever the names of files are encoded in
+            return pa.OSFile(os.fsencode(_local_path(location)), "rb")
 
     def create(self, location: str, data: bytes) -> None:
         """Implement `FileIO.create`."""
@@ -262,7 +264,8 @@ class LocalFileSystem(FileSystem):
         """Implement `FileIO.filesystem`."""
         import pyarrow.fs
 
-        return pyarrow.fs.LocalFileSystem(), _local_path(location)
+        # pyarrow encodes the text as UTF-8 again
+        return pyarrow.fs.LocalFileSystem(), _as_utf_8(_local_path(location))
 
     @staticmethod
     def _replace(location: str, data: bytes) -> None:
@@ -323,7 +326,31 @@ def _local_path(location: str) -> str:
             hint="leave the NUL out of the name",
             path=location,
         )
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise ValidationError(
+            f"{sys.getfilesystemencoding()}, which encodes the names of files here, lacks "
+            f"characters of {location!r}",
+            hint="run the process in a UTF-8 locale (LC_ALL=C.UTF-8, or PYTHONUTF8=1)",
+            path=location,
+        ) from error
     return path
+
+
+def _as_utf_8(path: str) -> str:
+    """Return the text whose UTF-8 is the name of a file.
+
+    Raises:
+        ValidationError: If there is none.
+    """
+    try:
+        return os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValidationError(
+            f"The name of {os.fsencode(path)!r} is not UTF-8, so that pyarrow cannot open it",
+            hint="rename it",
+        ) from error
 
 
 def _regular(location: str) -> os.stat_result:

@@ -7,7 +7,6 @@ can neither expand without limit nor read other resources.
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import tempfile
@@ -18,6 +17,7 @@ from typing import Final
 from xml.parsers import expat
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.process import user_name
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}$\s]+)\}")
 _ENVIRONMENT: Final = re.compile(r"env[.:](?P<name>\w+)(?:(?P<mark>:?-)(?P<default>.*))?")
@@ -86,7 +86,7 @@ def _referred(
         return value
     name = name.removeprefix("system:")
     if name == "user.name":
-        return environment.get("HADOOP_USER_NAME") or getpass.getuser()
+        return environment.get("HADOOP_USER_NAME") or user_name()
     if name == "user.home":
         return str(Path.home())
     if name == "java.io.tmpdir":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import Table, cli, load_catalog, open_table
+from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import ConflictError, CorruptFileError, ValidationError
 
 LONGEST = 2**63 - 1
@@ -185,3 +188,20 @@ def test_head_prints_dates_and_times_that_python_has_no_values_for(tmp_path, cap
         "both": {"at": time, "n": 10**18},
     }
     assert set(second.values()) == {None}
+
+
+def test_a_clock_that_was_ahead_is_told_at_each_commit_and_by_health(
+    table: Table, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Later commits are of times in the future, too: time travel and expiry by age go by them."""
+    real = time.time_ns
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time_ns", lambda: real() + 3 * 86_400 * 10**9)
+        table.append(ROWS)
+    assert caplog.messages == []
+    table.append(ROWS)
+    (said,) = caplog.messages
+    assert re.search(r"db\.t: its newest version is of .*Z, (2|3) days ahead of this machine", said)
+    (found,) = (one for one in table.maintenance.health().findings if one.code == "clock-skew")
+    assert found.severity is Severity.WARNING
+    assert "days ahead" in found.message

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +17,7 @@ from icecomb.catalog.configuration.catalog_property import (
     URI_SELECTION,
 )
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
+from icecomb.format.process import user_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +78,4 @@ class ConnectionSettings:
 def current_user(properties: Mapping[str, str]) -> str:
     """Return the name of the user that the catalog acts as, by Hadoop's rules."""
     named = (UGI.of(properties) or "").partition(":")[0]
-    return named or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return named or user_name()

@@ -8,7 +8,6 @@ timeouts of its own. This is the only module that uses it.
 
 from __future__ import annotations
 
-import getpass
 import os
 import posixpath
 import re
@@ -23,6 +22,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
 )
 from icecomb.format.optional_library import optional_library
+from icecomb.format.process import user_name
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.hdfs.web_hdfs import FILE_MODE, WebHdfs
@@ -198,12 +198,7 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
         )
     if HADOOP_AUTHENTICATION.of(properties) == "kerberos":
         return
-    environment = os.environ
-    own = (
-        environment.get("HADOOP_PROXY_USER")
-        or environment.get("HADOOP_USER_NAME")
-        or getpass.getuser()
-    )
+    own = os.environ.get("HADOOP_PROXY_USER") or user_name()
     if asked != own:
         raise ConfigurationError(
             f"The properties name the user {asked}, but hdfs-native would act as {own}",

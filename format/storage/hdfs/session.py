@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import re
@@ -16,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 from icecomb.format.call_log import timed
 from icecomb.format.errors import FileIOError
+from icecomb.format.process import user_name
 from icecomb.format.storage.delegation_token import find_tokens, token_sources
 from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.hdfs.failure import not_hdfs
@@ -79,9 +79,7 @@ class HdfsSession:
         services: Collection[str] = (),
         name_nodes: Collection[str] = (),
     ) -> None:
-        self.user = (
-            HDFS_USER.of(properties) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-        )
+        self.user = HDFS_USER.of(properties) or user_name()
         self.connect_timeout_s = HDFS_CONNECT_TIMEOUT.of(properties)
         self.read_timeout_s = HDFS_READ_TIMEOUT.of(properties)
         self._ca_path = HDFS_CA_PATH.of(properties) or os.environ.get("REQUESTS_CA_BUNDLE")

@@ -6,6 +6,8 @@ import os
 import pickle
 import resource
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -369,3 +371,30 @@ def test_work_on_each_item_ends_when_it_is_not_wanted_any_more(tmp_path, monkeyp
     cancellation.cancel()
     with cancellable(cancellation), pytest.raises(OperationCanceledError):
         list(FileIO().each(str(tmp_path), lambda _: check_wanted(), (1, 2)))
+
+
+def test_a_name_that_is_not_utf_8_is_the_same_file_to_every_call(tmp_path):
+    """Names are bytes: those of an umlaut in ISO-8859-1, as a locale of that encoding writes them."""
+    location = os.fsdecode(os.fsencode(tmp_path) + b"/\xfcber.parquet")
+    io = FileIO()
+    io.create(location, b"rows")
+    assert (tmp_path / location).read_bytes() == b"rows"
+    with io.open_input(location) as file:
+        assert file.read() == b"rows"
+    assert [one.location for one in io.list(str(tmp_path))] == [location]
+    with pytest.raises(ValidationError, match="is not UTF-8"):
+        io.filesystem(location)
+    io.delete([location])
+    assert names(tmp_path) == []
+
+
+def test_a_name_that_the_locale_cannot_encode_is_refused_by_name(tmp_path):
+    code = (
+        "import sys; from icecomb.format.storage.file_io import FileIO\n"
+        "try: FileIO().create(sys.argv[1] + '/\\u00fc', b'')\n"
+        "except Exception as error: print(type(error).__name__, ascii(str(error)))"
+    )
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith('ValidationError "ascii, which encodes the names of files')
