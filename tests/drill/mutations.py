@@ -616,9 +616,30 @@ MUTATIONS = [
     Mutation(
         "a position delete spares rows of its own commit",
         "format/scan/delete_index.py",
-        "found.add_range(sequence_number, file, low, high)",
-        "found.add_range(sequence_number - 1, file, low, high)",
+        "found.add_range(sequence_number, file, paths)",
+        "found.add_range(sequence_number - 1, file, paths)",
         ("tests/format/scan/test_deletes_by_age.py",),
+    ),
+    Mutation(
+        "bounds upside down are believed",
+        "format/expressions/comparison.py",
+        "if not reversed_.true_count:",
+        "if True:",
+        ("tests/catalog/test_metadata_of_others.py",),
+    ),
+    Mutation(
+        "paths upside down are believed",
+        "format/rows/deletes/path_range.py",
+        "if lower is not None and upper is not None and lower > upper:",
+        "if False:",
+        ("tests/format/rows/deletes/test_path_range.py",),
+    ),
+    Mutation(
+        "bounds of others are taken for values",
+        "format/scan/file_aggregates.py",
+        "if found is None or not (exact or found[0] == found[1]):",
+        "if found is None:",
+        ("tests/format/scan/test_file_aggregates.py",),
     ),
     Mutation(
         "a vector older than its data file is applied",
