@@ -14,6 +14,8 @@ from icecomb.catalog.hive.entries import Entries, unknown
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.hive.namespace import (
     altered_database,
+    is_created,
+    is_dropped,
     namespace_properties,
     new_database,
     with_comment,
@@ -21,6 +23,8 @@ from icecomb.catalog.hive.namespace import (
 from icecomb.catalog.hive.parameters import ICEBERG
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.failure import ReplyLostError
+from icecomb.catalog.hive.thrift.server import drop_probes
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings, current_user
 from icecomb.catalog.hive.views import HiveViews
 from icecomb.catalog.identifier import (
@@ -38,6 +42,7 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
     CorruptFileError,
+    NamespaceNotEmptyError,
     NoSuchFileError,
     TableAlreadyExistsError,
     UnsupportedError,
@@ -110,11 +115,24 @@ class HiveCatalog(Catalog):
         """Implement `Catalog.create_namespace`, with ``hive.metastore.database.owner[-type]``."""
         warehouse, user = WAREHOUSE.of(self.properties), current_user(self.properties)
         database = new_database(database_of(namespace), properties, warehouse, user)
-        self.client.create_database(database)
+        try:
+            self.client.create_database(database)
+        except ReplyLostError:
+            if not is_created(self.client, database, self.properties):
+                raise
 
     def drop_namespace(self, namespace: Name) -> None:
         """Implement `Catalog.drop_namespace`."""
-        self.client.drop_database(database_of(namespace))
+        name = database_of(namespace)
+        try:
+            self.client.drop_database(name)
+        except NamespaceNotEmptyError:
+            if not drop_probes(self.client, name):
+                raise
+            self.client.drop_database(name)
+        except ReplyLostError:
+            if not is_dropped(self.client, name, self.properties):
+                raise
 
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
         """Implement `Catalog.load_namespace_properties`."""

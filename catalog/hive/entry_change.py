@@ -33,6 +33,7 @@ from icecomb.catalog.hive.thrift.failure import (
     MovedError,
     RefusedError,
     ReplyLostError,
+    UnreachableError,
 )
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import (
@@ -170,6 +171,7 @@ class EntryChange:
 
         Raises:
             ConfigurationError: In lock-free mode, if the server does not check expected values.
+            UnreachableError: In lock-free mode, if it went away while that was tried.
         """
         locked = HIVE_LOCK.of(properties, default=LOCK_ENABLED.of(self._settings))
         if not locked:
@@ -308,6 +310,12 @@ class EntryChange:
     def _require_check(self) -> None:
         if obstacle := self.lock_free_obstacle():
             what, hint = obstacle
+            if obstacle is _WITHOUT_LOCKS[ValueCheck.AWAY]:
+                raise UnreachableError(
+                    f"{self.name} was not changed: the metastore {self._client.uri} {what}",
+                    hint=hint,
+                    table=self.name,
+                )
             raise ConfigurationError(
                 f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
                 f"metastore {self._client.uri} {what}",
@@ -341,6 +349,10 @@ _WITHOUT_LOCKS: Final = {
             "try again; where it forbids to create and drop a view, and is known to check, "
             f"{CHECK_AND_PUT}=trusted"
         ),
+    ),
+    ValueCheck.AWAY: (
+        "went away while it was tried whether it checks what it replaces",
+        "try again when it is back",
     ),
 }
 

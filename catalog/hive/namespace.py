@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit
 
+from icecomb.catalog.hive.settlement import pauses
+from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveDatabase
 from icecomb.format.argument import checked_members, property_texts
-from icecomb.format.errors import ValidationError
+from icecomb.format.cancellation import rest
+from icecomb.format.errors import (
+    MetastoreError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    ValidationError,
+)
 
 _COMMENT: Final = "comment"
 _LOCATION: Final = "location"
@@ -39,6 +49,60 @@ def new_database(
         parameters=given,
         owner=owner or user,
         owner_type=owner_type or "USER",
+    )
+
+
+def is_created(client: HiveClient, wanted: HiveDatabase, properties: Mapping[str, str]) -> bool:
+    """Return whether a database was created whose creation was not answered.
+
+    Args:
+        client: The metastore.
+        wanted: The database.
+        properties: Settings: ``commit.status-check.*``.
+
+    Raises:
+        NamespaceAlreadyExistsError: If the name is that of another one.
+    """
+    for found in _looks(client, wanted.name, properties):
+        if found is not None:
+            if not _is_as_wanted(found, wanted):
+                raise NamespaceAlreadyExistsError(
+                    f"The namespace {wanted.name} exists already, with other properties",
+                    hint="use it, or choose another name",
+                    namespace=wanted.name,
+                )
+            return True
+    return False
+
+
+def is_dropped(client: HiveClient, name: str, properties: Mapping[str, str]) -> bool:
+    """Return whether a database was dropped whose drop was not answered; see `is_created`."""
+    return any(found is None for found in _looks(client, name, properties))
+
+
+def _looks(
+    client: HiveClient, name: str, properties: Mapping[str, str]
+) -> Iterator[HiveDatabase | None]:
+    """Yield the database at each look, None if there is none; a look that fails yields nothing."""
+    for pause in pauses(properties):
+        if pause and not rest(pause):
+            return
+        with suppress(MetastoreError):
+            try:
+                found = client.database(name)
+            except NoSuchNamespaceError:
+                yield None
+            else:
+                yield found
+
+
+def _is_as_wanted(found: HiveDatabase, wanted: HiveDatabase) -> bool:
+    # a server completes a location by its own scheme and authority
+    place, asked = (urlsplit(each.location or "").path.rstrip("/") for each in (found, wanted))
+    return (wanted.location is None or place == asked) and (
+        wanted.parameters.items() <= found.parameters.items()
+        and (found.description or None) == (wanted.description or None)
+        and found.owner == wanted.owner
     )
 
 

@@ -12,7 +12,7 @@ from icecomb.catalog.hive.lock import abandoned_locks, describe_holder, is_gone
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UNEXPLAINED
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
-from icecomb.catalog.hive.thrift.server import lock_expiry_s, value_check
+from icecomb.catalog.hive.thrift.server import left_probes, lock_expiry_s, value_check
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
@@ -26,6 +26,7 @@ _TYPE_CHANGES: Final = (
     "metastore.disallow.incompatible.col.type.changes",
 )
 _CALLS: Final = 3
+_SHOWN: Final = 3
 
 
 def examine_server(catalog: HiveCatalog, table: tuple[str, str] | None = None) -> Iterator[Finding]:
@@ -46,6 +47,7 @@ def examine_server(catalog: HiveCatalog, table: tuple[str, str] | None = None) -
         return
     yield _pointer_check(catalog, names[0] if names else "default")
     yield _column_check(catalog)
+    yield from _left_probes(catalog)
     yield from _locks(catalog, names[0] if names else "default", table)
 
 
@@ -126,7 +128,7 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
             "set hive.metastore.try.direct.sql=true on the metastore"
             + (f", and {LOCK_ENABLED}=true until then" if without else ""),
         )
-    if check is ValueCheck.UNTRIED:
+    if check in {ValueCheck.UNTRIED, ValueCheck.AWAY}:
         return Finding(
             Severity.PROBLEM if without and not trusted else Severity.WARNING,
             subject,
@@ -143,6 +145,23 @@ def _pointer_check(catalog: HiveCatalog, database: str) -> Finding:
         if without
         else "a metastore with HIVE-26882 (Hive 2.3.10, 4.0.1) also guards against late requests",
     )
+
+
+def _left_probes(catalog: HiveCatalog) -> Iterator[Finding]:
+    """Yield a finding where views are left by which a metastore was tried that went away."""
+    try:
+        names = left_probes(catalog.client, time.time())
+    except MetastoreError:
+        return
+    if names:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield Finding(
+            Severity.NOTE,
+            "pointer check",
+            f"views are left by which it was tried what the metastore checks, when it went away: "
+            f"{', '.join(names[:_SHOWN])}{more}",
+            f"DROP VIEW {names[0]}; a commit by a new process drops those of its database",
+        )
 
 
 def _column_check(catalog: HiveCatalog) -> Finding:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import getpass
 import os
+import time
+import uuid
 from typing import Any
 
 import pytest
 
-from icecomb.format.errors import NamespaceNotEmptyError, NoSuchNamespaceError, ValidationError
+from icecomb.catalog.hive.server_examination import examine_server
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.failure import ReplyLostError
+from icecomb.catalog.hive.thrift.server import left_probes
+from icecomb.format.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    ValidationError,
+)
 
 OWNER, KIND = "hive.metastore.database.owner", "hive.metastore.database.owner-type"
 
@@ -88,3 +99,65 @@ def test_a_namespace_that_holds_something_is_not_dropped(catalog, namespace, tab
         catalog.drop_namespace(namespace)
     table.append(rows)
     assert table.refresh().scan().count() == 3
+
+
+def left_view(namespace: str) -> HiveTable:
+    """A view by which a metastore was tried that then went away."""
+    return HiveTable(
+        namespace,
+        f"icecomb_probe_{uuid.uuid4().hex}",
+        storage=StorageDescriptor(columns=(FieldSchema("nothing", "int"),)),
+        parameters={"icecomb.probe": "before"},
+        table_type="VIRTUAL_VIEW",
+        view_original_text="SELECT 1 AS nothing",
+        view_expanded_text="SELECT 1 AS nothing",
+    )
+
+
+def test_a_namespace_with_a_view_that_icecomb_left_is_dropped(catalog, monkeypatch):
+    name = f"n{uuid.uuid4().hex[:10]}"
+    catalog.create_namespace(name)
+    view = left_view(name)
+    catalog.client.create_table(view)
+    hour = time.time() + 3700
+    assert view.full_name in left_probes(catalog.client, hour)
+    assert view.full_name not in left_probes(catalog.client, time.time())
+    monkeypatch.setattr("icecomb.catalog.hive.server_examination.time.time", lambda: hour)
+    assert any(view.full_name in each.message for each in examine_server(catalog))
+    monkeypatch.undo()
+    catalog.drop_namespace(name)
+    assert (name,) not in catalog.list_namespaces()
+
+
+def test_a_namespace_with_a_table_keeps_the_view_that_may_be_in_use(catalog, namespace, table):
+    catalog.client.create_table(left_view(namespace))
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace(namespace)
+    assert len(catalog.client.table_names(namespace)) == 2
+
+
+def test_a_lost_answer_about_a_namespace_is_looked_for(proxied, proxy):
+    name = f"n{uuid.uuid4().hex[:10]}"
+    proxy.fail("create_database", "reply")
+    proxied.create_namespace(name, {"comment": "ours", "a": "b"})
+    assert proxied.load_namespace_properties(name)["a"] == "b"
+    proxy.fail("drop_database", "reply")
+    proxied.drop_namespace(name)
+    assert (name,) not in proxied.list_namespaces()
+
+
+def test_what_did_not_happen_to_a_namespace_is_not_told_done(proxied, proxy, monkeypatch):
+    monkeypatch.setitem(proxied.properties, "commit.status-check.num-retries", "1")
+    monkeypatch.setitem(proxied.properties, "commit.status-check.min-wait-ms", "10")
+    name = f"n{uuid.uuid4().hex[:10]}"
+    proxy.fail("create_database", "request")
+    with pytest.raises(ReplyLostError):
+        proxied.create_namespace(name)
+    proxied.create_namespace(name, {"a": "b"})
+    proxy.fail("create_database", "request")
+    with pytest.raises(NamespaceAlreadyExistsError, match="other properties"):
+        proxied.create_namespace(name, {"a": "c"})
+    proxy.fail("drop_database", "request")
+    with pytest.raises(ReplyLostError):
+        proxied.drop_namespace(name)
+    proxied.drop_namespace(name)

@@ -284,15 +284,23 @@ class HiveClient:
         """Return the names of everything in a database, views included."""
         return list(self._calls.read("get_all_tables", self._catalog.database(database)))
 
-    def table_names_of_type(self, database: str, table_type: str) -> list[str]:
-        """Return the names of the objects of one Hive type, such as ``VIRTUAL_VIEW``."""
-        place = self._catalog.database(database)
-        return list(self._calls.read("get_tables_by_type", place, "*", table_type))
+    def table_names_of_type(self, database: str, table_type: str, pattern: str = "*") -> list[str]:
+        """Return the names of the objects of one Hive type, such as ``VIRTUAL_VIEW``.
 
-    def names_of_types(self, table_types: Sequence[str] = ()) -> list[tuple[str, str]]:
+        Args:
+            database: The database.
+            table_type: The type.
+            pattern: The names to return; ``*`` stands for any characters.
+        """
+        place = self._catalog.database(database)
+        return list(self._calls.read("get_tables_by_type", place, pattern, table_type))
+
+    def names_of_types(
+        self, table_types: Sequence[str] = (), pattern: str = "*"
+    ) -> list[tuple[str, str]]:
         """Return database and name of all objects, or those of some Hive types, by one call."""
         place = self._catalog.database("*")
-        found = self._calls.read("get_table_meta", place, "*", list(table_types))
+        found = self._calls.read("get_table_meta", place, pattern, list(table_types))
         return [(one.dbName, one.tableName) for one in found]
 
     def table_names_by_filter(self, database: str, condition: str) -> list[str]:

@@ -20,7 +20,7 @@ class ValueCheck(Enum):
     one is refused. ``COMPARED``: it compares in a transaction (only HIVE-26882): on MySQL and
     MariaDB two concurrent alters may both succeed. ``REFUSED``: it refuses all of them, as it must
     without direct SQL. ``IGNORED``: it ignores the expectation. ``UNTRIED``: it did not let it be
-    tried, so it is not relied on.
+    tried, so it is not relied on. ``AWAY``: it went away while it was tried, likewise.
     """
 
     ATOMIC = "atomic"
@@ -28,6 +28,7 @@ class ValueCheck(Enum):
     REFUSED = "refused"
     IGNORED = "ignored"
     UNTRIED = "untried"
+    AWAY = "away"
 
     @property
     def holds(self) -> bool:

@@ -12,7 +12,12 @@ from typing import Final
 
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.thrift.failure import MovedError, RefusedError
+from icecomb.catalog.hive.thrift.failure import (
+    MovedError,
+    RefusedError,
+    ReplyLostError,
+    UnreachableError,
+)
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import ConfigurationError, MetastoreError, NoSuchTableError
 from icecomb.format.property.property import seconds
@@ -27,6 +32,11 @@ _LOCK_EXPIRY: Final = replace(
     seconds("hive.txn.timeout", 300.0, "Time after which a silent holder loses its lock."),
     also=("metastore.txn.timeout",),
 )
+PROBE: Final = "icecomb_probe_"
+"""The beginning of the names of the views by which servers are probed."""
+STALE_S: Final = 3600
+"""The age in seconds from which on such a view is one that somebody left behind."""
+_VIEW: Final = "VIRTUAL_VIEW"
 _PROBED: Final = "icecomb.probe"
 _KEY_MISSING: Final = "New value for expected key"
 """Checked first by a metastore with HIVE-28121, and not at all with only HIVE-26882."""
@@ -37,6 +47,7 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
 
     Hive 3.1.3 accepts the expectation and ignores it, and versions do not tell, so it is probed: a
     view is created in ``database``, altered with a wrong and with a right expectation, and dropped.
+    So are those that others left there when a server went away, once they are an hour old.
     A server that refuses or fails the probe is tried again by the next call. The result holds for
     `HiveClient.pinned`.
 
@@ -53,7 +64,9 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
                     server.check = _probe(client, database)
                 except MovedError:
                     raise
-                except (MetastoreError, NoSuchTableError):
+                except (ReplyLostError, UnreachableError, NoSuchTableError):
+                    return ValueCheck.AWAY
+                except MetastoreError:
                     return ValueCheck.UNTRIED
             return server.check
 
@@ -75,19 +88,63 @@ def lock_expiry_s(client: HiveClient) -> float | None:
             return server.lock_expiry_s
 
 
+def left_probes(client: HiveClient, now_s: float) -> list[str]:
+    """Return the full names of views of probes that are left in any database."""
+    names: dict[str, list[str]] = {}
+    for database, name in client.names_of_types((_VIEW,), f"{PROBE}*"):
+        names.setdefault(database, []).append(name)
+    found = (each for database in names for each in client.tables(database, names[database]))
+    return sorted(each.full_name for each in found if _is_stale(each, now_s))
+
+
+def drop_probes(client: HiveClient, database: str) -> bool:
+    """Drop all views of probes in a database that holds nothing else; return whether there were."""
+    names = client.table_names(database)
+    if not all(name.startswith(PROBE) for name in names):
+        return False
+    found = client.tables(database, names)
+    if not found or not all(_PROBED in each.parameters for each in found):
+        return False
+    for each in found:
+        with contextlib.suppress(NoSuchTableError):
+            client.drop_table(database, each.name)
+    return True
+
+
+def _is_stale(view: HiveTable, now_s: float) -> bool:
+    return _PROBED in view.parameters and view.create_time < now_s - STALE_S
+
+
+def _drop_stale(client: HiveClient, own: HiveTable) -> None:
+    """Drop the older views of probes in the database of a new one, by the server's own clock."""
+    with contextlib.suppress(MetastoreError):
+        names = client.table_names_of_type(own.database, _VIEW, f"{PROBE}*")
+        found = client.tables(own.database, names) if len(names) > 1 else []
+        now_s = next((each.create_time for each in found if each.name == own.name), 0)
+        for each in found:
+            if _is_stale(each, now_s):
+                with contextlib.suppress(NoSuchTableError):
+                    client.drop_table(own.database, each.name)
+
+
 def _probe(client: HiveClient, database: str) -> ValueCheck:
     # A view: a table would make the server create a folder.
     view = HiveTable(
         database=database,
-        name=f"icecomb_probe_{uuid.uuid4().hex}",
+        name=f"{PROBE}{uuid.uuid4().hex}",
         storage=StorageDescriptor(columns=(FieldSchema("nothing", "int"),)),
         parameters={_PROBED: "before"},
-        table_type="VIRTUAL_VIEW",
+        table_type=_VIEW,
         view_original_text="SELECT 1 AS nothing",
         view_expanded_text="SELECT 1 AS nothing",
     )
-    client.create_table(view)
     try:
+        client.create_table(view)
+    except ReplyLostError:
+        _drop(client, view)
+        raise
+    try:
+        _drop_stale(client, view)
         # Wrong in two ways: the one that is named tells how the server checks.
         wrong = _answer(client, replace(view, parameters={}), "something else")
         if wrong is None:
@@ -103,8 +160,12 @@ def _probe(client: HiveClient, database: str) -> ValueCheck:
             return ValueCheck.REFUSED
         raise right
     finally:
-        with contextlib.suppress(MetastoreError, NoSuchTableError):
-            client.drop_table(database, view.name)
+        _drop(client, view)
+
+
+def _drop(client: HiveClient, view: HiveTable) -> None:
+    with contextlib.suppress(MetastoreError, NoSuchTableError):
+        client.drop_table(view.database, view.name)
 
 
 def _answer(client: HiveClient, altered: HiveTable, expected: str) -> RefusedError | None:
