@@ -156,7 +156,7 @@ def commit(
         _LOG.warning(
             "%s: %s; check the clocks of the machines that write to it", pointer.name, skew
         )
-    _delete_unlogged(io, followed.metadata, done.metadata)
+    _delete_unlogged(io, pointer, followed.metadata, done.metadata)
     with suppress(IcecombError, OSError):
         producer.clean_up(done.metadata)
     return done
@@ -376,12 +376,15 @@ def check_format_version(name: str, metadata: TableMetadata, properties: Mapping
         )
 
 
-def _delete_unlogged(io: FileIO, base: TableMetadata, new: TableMetadata) -> None:
+def _delete_unlogged(
+    io: FileIO, guard: WriteGuard, base: TableMetadata, new: TableMetadata
+) -> None:
     """Delete the files dropped from the metadata log, if the table asks for it."""
     # The commit is done: an error now would look like its failure, and its files be deleted.
     with suppress(IcecombError, OSError):
         if not METADATA_DELETE_AFTER_COMMIT.of(new.properties):
             return
+        guard.check_deletable(new)
         kept = {entry.metadata_file for entry in new.metadata_log}
         io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])
 

@@ -173,6 +173,16 @@ class WriteGuard(Protocol):
             UnsupportedError, ValidationError: If it must not be changed.
         """
 
+    def check_deletable(self, metadata: TableMetadata) -> None:
+        """Refuse to delete files of a table whose files may be those of another table.
+
+        Args:
+            metadata: The table's metadata.
+
+        Raises:
+            UnsupportedError, ValidationError: If files must not be deleted from here.
+        """
+
 
 class Pointer(Protocol[V, M_contra]):
     """The pointer of one table or view."""

@@ -42,6 +42,10 @@ class StaticPointer:
             path=self._location,
         )
 
+    def check_deletable(self, metadata: TableMetadata) -> NoReturn:
+        """Refuse, as `check_writable`."""
+        self.check_writable(metadata)
+
     def load(self) -> MetadataVersion:
         """Implement `MetadataPointer.load`."""
         from icecomb.format.spec.metadata_file import read_metadata

@@ -95,6 +95,35 @@ class HadoopPointer:
             raise self._missing()
         self._seen = metadata
 
+    def check_deletable(self, metadata: TableMetadata) -> None:
+        """Implement `MetadataPointer.check_deletable`.
+
+        Raises:
+            ValidationError: If the metadata was copied or registered from elsewhere, or this folder
+                is another path of the table's: of the files at its location it is unknown whether
+                the table there needs them.
+        """
+        location = metadata.location.rstrip("/")
+        if self._is_at(location):
+            return
+        newest = f"{self._files.folder}/{(self._files.newest() or '').rpartition('/')[2]}"
+        raise ValidationError(
+            f"Files of {self._name} cannot be deleted from here: its folder is {self._folder}, but "
+            f"its metadata names {location}, whose files may be needed by a table there",
+            hint=f"open {location} instead if that is this table by another path; else make this "
+            f"one independent: icecomb table relocate {newest} --to <another folder> --copy",
+            table=self._name,
+            path=location,
+        )
+
+    def _is_at(self, location: str) -> bool:
+        """Return whether the table's folder is this one, however it is spelled."""
+        if location == self._folder:
+            return True
+        from icecomb.format.operation.expiry.location_keys import Spelling
+
+        return Spelling(self._io.properties).are_same(location, self._folder)
+
     def locate(self) -> str:
         """Return the table's newest metadata file, without opening it.
 

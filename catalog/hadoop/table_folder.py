@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.purge import purge_files, reachable_files
-from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, version_of
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, UNPUBLISHED, version_of
 from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
+from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.property.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
 from icecomb.format.storage.location import plain_texts
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
-_UNPUBLISHED: Final = re.compile(
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json(\.gz)?"
-)
-"""Metadata that Iceberg Java wrote, but did not publish because it was killed."""
 _SHOWN: Final = 3
 
 
@@ -43,8 +39,8 @@ class TableFolder:
         self._name = name
         self._files = [status.location for status in io.list(folder)]
         # A table registered from elsewhere refers to files of the table that is stored there.
-        if metadata is not None and self._plain([metadata.location.rstrip("/")]) != self._plain(
-            [folder]
+        if metadata is not None and not Spelling(io.properties).are_same(
+            folder, metadata.location.rstrip("/")
         ):
             metadata = None
         self._metadata = metadata
@@ -88,7 +84,7 @@ class TableFolder:
                     location,
                 )
             file = location.rpartition("/")[2]
-            if version_of(file) is None and not _UNPUBLISHED.fullmatch(file):
+            if version_of(file) is None and not UNPUBLISHED.fullmatch(file):
                 raise self._refusal(
                     f"its folder is also that of a table of another catalog: {location}",
                     "drop it there, without purging; if no catalog has it, delete the "

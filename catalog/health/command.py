@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError
@@ -16,6 +16,7 @@ from icecomb.format.property.table_property import GC_ENABLED
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
+    from icecomb.format.spec.metadata import TableMetadata
 
 Words = tuple[str, ...]
 PROGRAM: Final = "icecomb"
@@ -72,8 +73,10 @@ class Remedies:
     def __init__(self, table: Table) -> None:
         self._actions = table.maintenance
         self._name = name_of(table)
-        self._is_writable = _is_writable(table)
-        self._may_delete = self._is_writable and GC_ENABLED.of(table.properties)
+        pointer = table._pointer  # noqa: SLF001 - no other knows
+        self._is_writable = _passes(pointer.check_writable, table)
+        may_delete = GC_ENABLED.of(table.properties) and _passes(table._check_deletable, table)  # noqa: SLF001 - no other knows
+        self._may_delete = may_delete
 
     def expire_snapshots(self, *options: str) -> Words | None:
         """Return a dry run of an expiration."""
@@ -123,9 +126,9 @@ def break_lock(lock_id: int) -> Words:
     return ("locks", "break", str(lock_id), "--yes")
 
 
-def _is_writable(table: Table) -> bool:
+def _passes(check: Callable[[TableMetadata], None], table: Table) -> bool:
     try:
-        table._pointer.check_writable(table.metadata)  # noqa: SLF001 - no other knows
+        check(table.metadata)
     except IcecombError:
         return False
     return True

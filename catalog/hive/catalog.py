@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from icecomb.catalog.catalog import Catalog
@@ -296,6 +297,7 @@ class HiveCatalog(Catalog):
         Nothing is purged of a table whose metadata is lost.
         """
         from icecomb.catalog.commit.purge import check_no_folder_table, unneeded_by
+        from icecomb.catalog.commit.version_line import other_lines
         from icecomb.catalog.table.shared_folder import tables_in_folder
         from icecomb.format.spec.metadata_file import read_metadata
 
@@ -306,7 +308,8 @@ class HiveCatalog(Catalog):
         self.check_drop(place, metadata, purge_requested=True)
         check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
         others = tables_in_folder(self, place, metadata.location, self.io, anywhere=True)
-        return unneeded_by(self.io, others)
+        elsewhere = other_lines(self.io, metadata, metadata_location)
+        return unneeded_by(self.io, chain(others, elsewhere))
 
 
 def on_metastore(catalog: Catalog) -> HiveCatalog:

@@ -31,6 +31,9 @@ class HivePointer(EntryPointer[MetadataVersion]):
         """Implement `MetadataPointer.check_writable`."""
         check_commit_allowed(self.name, metadata)
 
+    def check_deletable(self, metadata: TableMetadata) -> None:
+        """Implement `MetadataPointer.check_deletable`: what other tables need is known by file."""
+
     def load(self) -> MetadataVersion:
         """Load the version that the entry points at: one call to the metastore, one file.
 

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icecomb.catalog.commit.version_name import version_of
+from icecomb.catalog.commit.version_line import Relation, VersionLine, table_folder
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
-from icecomb.format.spec.metadata_file import read_metadata, read_metadata_document
+from icecomb.format.spec.metadata_file import (
+    metadata_folder,
+    read_metadata,
+    read_metadata_document,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.folder_listing import FolderListing
@@ -54,7 +58,7 @@ def find_neighbors(
         NoSuchFileError, CorruptFileError: If the metadata of a table that the catalog has in
             this folder is unreadable: it is unknown which files are its own.
     """
-    own = _plain(spelling, [table.location().rstrip("/")])
+    own = spelling.identities([table.location().rstrip("/")])
     folders = dict(listing.others)
     for folder, what in listing.others.items():
         _check_not_own(table, own, spelling, folder, what)
@@ -67,15 +71,16 @@ def find_neighbors(
         else:
             metadata = read_metadata(table.io, entry.metadata_location)
             reachable.add_table(metadata, entry.metadata_location)
-        if _plain(spelling, [entry.location.rstrip("/")]) != own:
+        if spelling.identities([entry.location.rstrip("/")]) != own:
             folders[entry.location.rstrip("/")] = f"table {name}"
     foreign = _foreign_metadata(table, listing.metadata_files, reachable, spelling)
     shared = []
+    places = (metadata_folder(table.metadata), table.metadata_location.rpartition("/")[0])
+    of_metadata = set(spelling.identities(places))
     for location, uuid in foreign.items():
-        folder = location.rpartition("/")[0]
-        above, _, last = folder.rpartition("/")
-        inner = above if last == _METADATA else folder
-        if _plain(spelling, [inner]) == own:
+        inner = table_folder(location)
+        (folder,) = spelling.identities([location.rpartition("/")[0]])
+        if folder in of_metadata or spelling.identities([inner]) == own:
             shared.append(location)
         else:
             folders[inner] = f"a table with the uuid {uuid}"
@@ -86,9 +91,9 @@ def _foreign_metadata(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> dict[str, str]:
     """Return other tables' metadata files with uuids; mark the files that the newest reach."""
-    own = _plain(spelling, [table.location().rstrip("/")])
+    own = spelling.identities([table.location().rstrip("/")])
     own_uuid = str(table.metadata.table_uuid)
-    is_numbered = version_of(table.metadata_location) is not None
+    line = VersionLine(table.metadata, table.metadata_location, spelling)
     found: dict[str, str] = {}
     newest: dict[str, tuple[int, str]] = {}
 
@@ -104,11 +109,13 @@ def _foreign_metadata(
         uuid, folder = facts.get("table-uuid"), facts.get("location")
         if uuid is None and isinstance(folder, str):
             # metadata of format version 1 may have no uuid: its location identifies the table
-            uuid = own_uuid if _plain(spelling, [folder.rstrip("/")]) == own else folder
-        if uuid == own_uuid and (is_numbered or version_of(location) is None):
+            uuid = own_uuid if spelling.identities([folder.rstrip("/")]) == own else folder
+        if uuid == own_uuid and line.relation(location, facts) is Relation.UNNEEDED:
             continue
-        # numbered files beside a catalog's are a file-system table from which it was registered
         found[location] = str(uuid)
+        if uuid == own_uuid:
+            newest[location] = (0, location)  # two of them may follow the same version
+            continue
         changed = facts.get("last-updated-ms")
         age = (changed if isinstance(changed, int) else 0, location)
         newest[str(uuid)] = max(newest.get(str(uuid), age), age)
@@ -134,10 +141,10 @@ def _unreached(
             folders.add(folder)
         else:
             by_folder.setdefault(folder, []).append(file)
-    own = set(_plain(spelling, sorted(folders)))
+    own = set(spelling.identities(sorted(folders)))
     found: list[str] = []
     for folder, inside in by_folder.items():
-        is_own = not own.isdisjoint(_plain(spelling, [folder]))
+        is_own = not own.isdisjoint(spelling.identities([folder]))
         found += inside if is_own else [max(inside, key=lambda file: (files[file], file))]
     return found
 
@@ -150,7 +157,7 @@ def _facts(io: FileIO, location: str) -> dict[str, Any] | None:
 
 
 def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what: str) -> None:
-    if _plain(spelling, [folder.rstrip("/")]) == own:
+    if spelling.identities([folder.rstrip("/")]) == own:
         name = ".".join(table.name())
         raise ValidationError(
             f"Orphan files of {name} are unknown: its folder is also that of {what}: {folder}",
@@ -158,8 +165,3 @@ def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what
             table=name,
             path=folder,
         )
-
-
-def _plain(spelling: Spelling, locations: list[str]) -> list[int]:
-    found: list[int] = spelling.keys(pa.array(locations, pa.string())).whole.tolist()
-    return found

@@ -173,7 +173,7 @@ class _Orphans:
         self._spelling = Spelling(
             table.io.properties, search.equal_schemes, search.equal_authorities
         )
-        self._reachable = ReachableFiles(table.io, self._spelling)
+        self._reachable = ReachableFiles(table.io, self._spelling, root=root)
         self._seen: set[str] = set()
         self._others: list[str] = []
         self.other_tables: dict[str, str] = {}
@@ -281,6 +281,18 @@ class _Orphans:
                 "prefix_mismatch_mode IGNORE keeps such files, DELETE deletes them",
                 path=example,
             )
+        elsewhere = self._reachable.elsewhere(keys)
+        if mode == "ERROR" and elsewhere.any():
+            example = locations.filter(pa.array(elsewhere))[0].as_py()
+            raise ValidationError(
+                "It is unknown whether some files are orphans: metadata names files outside of "
+                f"{self._root} that are called the same, as {example}",
+                hint="if that is another path of the same folder (a mount point, a link, another "
+                "mount table), open the table by it; prefix_mismatch_mode IGNORE keeps such files, "
+                "DELETE deletes them",
+                path=example,
+            )
+        doubtful = doubtful | elsewhere
         kept = needed | doubtful if mode == "IGNORE" else needed
         kept = kept | self._protected(locations)
         return batch.filter(pa.array(~kept))
@@ -345,7 +357,7 @@ def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]
 def _check(table: Table, search: OrphanSearch) -> None:
     """Refuse tables that must not be cleaned up, and unknown arguments."""
     name = ".".join(table.name())
-    table._pointer.check_writable(table.metadata)  # noqa: SLF001 - deleting needs the same right
+    table._check_deletable(table.metadata)  # noqa: SLF001 - the table knows its pointer
     if not GC_ENABLED.of(table.properties):
         raise ValidationError(
             f"Cannot remove orphan files of {name}: its files may belong to other tables, too "

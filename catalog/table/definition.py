@@ -159,6 +159,9 @@ class Draft:
         """Implement `WriteGuard.check_writable`: refuse only what can never be written."""
         check_commit_allowed(".".join(self.identifier), metadata)
 
+    def check_deletable(self, metadata: TableMetadata) -> None:
+        """Implement `WriteGuard.check_deletable`: a draft's files are nobody else's."""
+
 
 _F = TypeVar("_F", PartitionSpec, SortOrder)
 

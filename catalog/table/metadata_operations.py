@@ -45,6 +45,10 @@ class MetadataOperations(ABC):
         """Return the loader of the newest metadata, or None for the pinned metadata only."""
         return None
 
+    @abstractmethod
+    def _check_deletable(self, metadata: TableMetadata) -> None:
+        """Refuse to delete files of a table whose files may be those of another table."""
+
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
         """Yield other tables that may need files of this one."""
         return iter(())
@@ -150,6 +154,7 @@ class MetadataOperations(ABC):
             dry_run=dry_run,
             newest=self._newest_loader(),
             others=self._other_tables,
+            check_deletable=self._check_deletable,
         )
 
     def rewrite_manifests(

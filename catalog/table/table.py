@@ -303,10 +303,16 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
     def _newest_loader(self) -> Callable[[], TableMetadata]:
         return lambda: self._pointer.load().metadata
 
+    def _check_deletable(self, metadata: TableMetadata) -> None:
+        self._pointer.check_writable(metadata)  # deleting needs the same right
+        self._pointer.check_deletable(metadata)
+
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
+        from icecomb.catalog.commit.version_line import other_lines
         from icecomb.catalog.table.shared_folder import tables_in_folder
 
-        return tables_in_folder(self.catalog, self.identifier, self.location(), self.io)
+        yield from tables_in_folder(self.catalog, self.identifier, self.location(), self.io)
+        yield from other_lines(self.io, self.metadata, self.metadata_location)
 
     def transaction(self) -> Transaction:
         """Begin several changes in one commit: others see all of them or none."""

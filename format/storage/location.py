@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError, ValidationError
@@ -73,24 +74,25 @@ def plain_locations(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    settings = _Settings(properties)
     parts = pc.extract_regex(locations.cast(pa.string()), PARTS)
     prefixes, paths = pc.struct_field(parts, "prefix"), pc.struct_field(parts, "path")
     out = locations.cast(pa.string())
     for prefix in prefixes.unique().to_pylist():
-        meant = prefix or _default(properties)
+        meant = prefix or settings.default()
         if _LOCAL.fullmatch(meant):
             start = ""
         elif _HDFS.fullmatch(meant):
-            start = _cluster(meant, properties, any_cluster=any_cluster)
+            start = _cluster(meant, settings, any_cluster=any_cluster)
         elif (store := _STORE.fullmatch(meant)) is not None:
-            start = _bucket(store, properties, any_cluster=any_cluster)
+            start = _bucket(store, settings, any_cluster=any_cluster)
         else:
             continue
         rows = pc.equal(prefixes, prefix)
         chosen = paths.filter(rows)
         if meant.lower().startswith("viewfs:"):
             plain = pa.array(
-                [_mounted(meant + p, properties, any_cluster) for p in chosen.to_pylist()]
+                [_mounted(meant + p, settings, any_cluster) for p in chosen.to_pylist()]
             )
         else:
             plain = pc.binary_join_element_wise(start, _plain_paths(chosen), "")
@@ -126,11 +128,38 @@ def check_table_location(location: str) -> None:
         )
 
 
-def _default(properties: Mapping[str, str]) -> str:
-    """Return the scheme and authority that Hadoop assumes for a path without them."""
-    from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
+class _Settings:
+    """Hadoop's settings, read once for many locations.
 
-    return f"{default_scheme(hadoop_properties(properties))}:"
+    Args:
+        properties: Properties of the `FileIO`.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._given = properties
+
+    @cached_property
+    def all(self) -> Mapping[str, str]:
+        """The settings of Hadoop's files and those given."""
+        from icecomb.format.storage.hdfs.address import hadoop_properties
+
+        return hadoop_properties(self._given)
+
+    def default(self) -> str:
+        """Return the scheme that Hadoop assumes for a path without one, and its colon."""
+        from icecomb.format.storage.hdfs.address import default_scheme
+
+        return f"{default_scheme(self.all)}:"
+
+    def resolved(self, location: str) -> tuple[str, str] | None:
+        """Return the cluster and the path of a location; None if the settings do not tell."""
+        from icecomb.format.storage.hdfs.address import cluster_of, resolve_location
+
+        try:
+            address = resolve_location(location, self.all)
+        except IcecombError:
+            return None
+        return cluster_of(address, self.all), address.path
 
 
 def _plain_paths(paths: pa.Array) -> pa.Array:
@@ -145,22 +174,20 @@ def _plain_paths(paths: pa.Array) -> pa.Array:
     return pc.replace_with_mask(paths, dotted, pa.array(plain, paths.type))
 
 
-def _cluster(prefix: str, properties: Mapping[str, str], *, any_cluster: bool) -> str:
+def _cluster(prefix: str, settings: _Settings, *, any_cluster: bool) -> str:
     if any_cluster:
         return "hdfs:"
-    found = _resolved(prefix + "/", properties)
-    return prefix.lower() if found is None else f"hdfs://{','.join(found[0])}"
+    found = settings.resolved(prefix + "/")
+    return prefix.lower() if found is None else found[0]
 
 
-def _bucket(found: re.Match[str], properties: Mapping[str, str], *, any_cluster: bool) -> str:
+def _bucket(found: re.Match[str], settings: _Settings, *, any_cluster: bool) -> str:
     """Return one name for a bucket or container, whichever interface a location uses."""
-    from icecomb.format.storage.hdfs.address import hadoop_properties
-
     kind, authority = _KINDS[found["scheme"].lower()], found["authority"]
     if any_cluster:
         return f"{kind}:"
     if not authority:
-        default = _STORE.match(hadoop_properties(properties).get("fs.defaultFS", ""))
+        default = _STORE.match(settings.all.get("fs.defaultFS", ""))
         same = default is not None and _KINDS[default["scheme"].lower()] == kind
         authority = default["authority"] if same and default is not None else ""
     if kind == "abfs":
@@ -170,20 +197,9 @@ def _bucket(found: re.Match[str], properties: Mapping[str, str], *, any_cluster:
     return f"{kind}://{authority}"
 
 
-def _mounted(location: str, properties: Mapping[str, str], any_cluster: bool) -> str:  # noqa: FBT001
-    found = _resolved(location, properties)
+def _mounted(location: str, settings: _Settings, any_cluster: bool) -> str:  # noqa: FBT001
+    found = settings.resolved(location)
     if found is None:
         return location
-    name_nodes, path = found
-    start = "hdfs:" if any_cluster else f"hdfs://{','.join(name_nodes)}"
-    return start + posixpath.normpath(path)
-
-
-def _resolved(location: str, properties: Mapping[str, str]) -> tuple[tuple[str, ...], str] | None:
-    from icecomb.format.storage.hdfs.address import hadoop_properties, resolve_location
-
-    try:
-        address = resolve_location(location, hadoop_properties(properties))
-    except IcecombError:
-        return None
-    return address.name_nodes, address.path
+    cluster, path = found
+    return ("hdfs:" if any_cluster else cluster) + posixpath.normpath(path)

@@ -84,6 +84,7 @@ class ExpireSnapshots(PendingUpdate):
         newest: A function that loads the current table metadata before files are deleted; by
             default, the committed metadata is used.
         others: A function that loads other tables which may need files of this one.
+        check_deletable: A function that refuses metadata whose files must not be deleted.
 
     Attributes:
         result: The result of the expiration, or its plan; None before the commit.
@@ -98,10 +99,12 @@ class ExpireSnapshots(PendingUpdate):
         dry_run: bool = False,
         newest: Callable[[], TableMetadata] | None = None,
         others: OtherTables | None = None,
+        check_deletable: Callable[[TableMetadata], None] | None = None,
     ) -> None:
         super().__init__(commit)
         self._newest = newest
         self._others = others
+        self._check_deletable = check_deletable
         self._now_ms = int(time.time() * 1000)
         self._garbage: _Garbage | None = None
         self._base = base
@@ -214,6 +217,8 @@ class ExpireSnapshots(PendingUpdate):
                 f"({GC_ENABLED.key} is false)",
                 hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
             )
+        if self._files and self._check_deletable is not None:
+            self._check_deletable(base)
         refs, snapshot_ids = self._due(base)
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in sorted(refs)]
         if snapshot_ids:

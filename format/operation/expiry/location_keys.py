@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.storage.hdfs.address import hadoop_properties, resolve_location
 from icecomb.format.storage.location import PARTS, plain_locations
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class LocationKeys:
         unnamed: Whether no scheme was written: such a location matches any scheme.
         open: Whether a scheme but no authority was written: such a location matches any authority.
         prefixes: The distinct prefixes (scheme and authority), and the index of each row's prefix.
+        paths: The paths themselves.
     """
 
     path: Keys
@@ -52,6 +54,7 @@ class LocationKeys:
     unnamed: Rows
     open: Rows
     prefixes: tuple[tuple[str, ...], npt.NDArray[np.int64]]
+    paths: list[str]
 
 
 _Read: TypeAlias = "tuple[list[str], Keys, list[tuple[str, str]], Keys, list[str]]"
@@ -93,7 +96,35 @@ class Spelling:
             np.array([not prefix for prefix in written], np.bool_)[rows],
             np.array([bool(p) and not _split(p)[1] for p in written], np.bool_)[rows],
             (tuple(f"{s}://{a}" if s else "file:" for s, a in kinds), kind_of),
+            paths,
         )
+
+    def check_resolved(self, locations: pa.Array, keys: LocationKeys) -> None:
+        """Refuse locations of mount tables whose files are unknown here.
+
+        Args:
+            locations: The locations.
+            keys: Their keys.
+
+        Raises:
+            IcecombError: If the settings lack the mount table, or no link of it covers a location.
+        """
+        names, rows = keys.prefixes
+        for row, name in enumerate(names):
+            if name.startswith("viewfs:"):
+                location = locations[int((rows == row).argmax())].as_py()
+                resolve_location(location, hadoop_properties(self._properties))
+
+    def identities(self, locations: Sequence[str]) -> list[int]:
+        """Return numbers that are equal where locations name the same file or folder."""
+        import pyarrow as pa
+
+        found: list[int] = self.keys(pa.array(locations, pa.string())).whole.tolist()
+        return found
+
+    def are_same(self, one: str, other: str) -> bool:
+        """Return whether two locations name the same file or folder."""
+        return len(set(self.identities([one, other]))) == 1
 
     def paths(self, locations: pa.Array) -> list[str]:
         """Return the paths of some locations, without scheme and authority."""

@@ -152,7 +152,10 @@ def _remove_live(
     if not everything:
         return
     for columns in _columns(io, manifests):
-        for plain in spelling.paths(columns.column("file_path").filter(columns.live)):
+        live = columns.column("file_path").filter(columns.live)
+        keys = spelling.keys(live)
+        spelling.check_resolved(live, keys)
+        for plain in keys.paths:
             for path in spelled.pop(plain, ()):
                 for candidates in paths.values():
                     candidates.pop(path, None)

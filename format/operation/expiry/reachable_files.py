@@ -40,11 +40,21 @@ class ReachableFiles:
         io: File system to read metadata from.
         spelling: The rules by which locations are compared.
         told: A function that is called with the locations of needed files.
+        root: A folder, for `elsewhere`.
     """
 
     def __init__(
-        self, io: FileIO, spelling: Spelling, told: Callable[[pa.Array], None] | None = None
+        self,
+        io: FileIO,
+        spelling: Spelling,
+        told: Callable[[pa.Array], None] | None = None,
+        *,
+        root: str | None = None,
     ) -> None:
+        self._root = None
+        if root is not None:
+            self._root = spelling.paths(pa.array([root], pa.string()))[0].rstrip("/") + "/"
+        self._names_elsewhere = _Numbers()
         self._io = io
         self._told = told
         self._spelling = spelling
@@ -56,13 +66,22 @@ class ReachableFiles:
         self._any_authority = _Numbers()
 
     def add(self, locations: Iterable[str] | pa.Array) -> None:
-        """Add locations that are needed."""
+        """Add locations that are needed.
+
+        Raises:
+            IcecombError: If the settings do not tell which file a location is.
+        """
         texts = locations if isinstance(locations, pa.Array) else pa.array(locations, pa.string())
         if not len(texts):
             return
         if self._told is not None:
             self._told(texts)
         keys = self._spelling.keys(texts)
+        self._spelling.check_resolved(texts, keys)
+        if self._root is not None:
+            self._names_elsewhere.add(
+                _names([path for path in keys.paths if not path.startswith(self._root)])
+            )
         self._paths.add(keys.path)
         self._schemes.add(keys.scheme)
         self._wholes.add(keys.whole)
@@ -106,6 +125,17 @@ class ReachableFiles:
         )
         return needed, self._paths.has(keys.path) & ~needed
 
+    def elsewhere(self, keys: LocationKeys) -> Rows:
+        """Return a mask of files that are not needed, but share their name with one that is.
+
+        Only needed files outside of the root count: the folder may be known by another path there,
+        such as a mount point's, which a location does not tell.
+        """
+        if not self._names_elsewhere:
+            return np.zeros(len(keys.paths), np.bool_)
+        needed, _ = self.sort(keys)
+        return self._names_elsewhere.has(_names(keys.paths)) & ~needed
+
     def unneeded(self, locations: Sequence[str]) -> list[str]:
         """Return the files that are not needed under any scheme or authority."""
         if not locations:
@@ -141,12 +171,19 @@ class ReachableFiles:
         self._seen.update(locations)
 
 
+def _names(paths: Sequence[str]) -> Keys:
+    return np.fromiter((hash(path.rpartition("/")[2]) for path in paths), np.int64, len(paths))
+
+
 class _Numbers:
     """A set of many integers, for lookups of whole arrays."""
 
     def __init__(self) -> None:
         self._sorted: Keys = np.empty(0, np.int64)
         self._new: list[Keys] = []
+
+    def __bool__(self) -> bool:
+        return bool(len(self._sorted) or self._new)
 
     def add(self, numbers: Keys) -> None:
         if len(numbers):

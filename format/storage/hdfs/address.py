@@ -23,6 +23,7 @@ _LOCATION: Final = re.compile(
     r"(?P<scheme>[A-Za-z]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)", re.DOTALL
 )
 _SCHEME: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.\-]*):")
+_RPC_PORT: Final = "8020"
 _HTTP_PORT: Final = "9870"
 _HTTPS_PORT: Final = "9871"
 _DEEPEST_MOUNT: Final = 8
@@ -118,6 +119,61 @@ def token_services(address: HdfsAddress) -> frozenset[str]:
             with suppress(OSError):
                 found.add(f"{socket.gethostbyname(host)}:{port}")
     return frozenset(found)
+
+
+def cluster_of(address: HdfsAddress, properties: Mapping[str, str]) -> str:
+    """Return one name for a cluster, whichever of its addresses a location has.
+
+    A name node of a known nameservice stands for the nameservice, by its own address as by that of
+    its web interface.
+
+    Args:
+        address: An address from `resolve_location`.
+        properties: The settings that it was resolved with.
+    """
+    host_and_port = _with_port(address.cluster.removeprefix("hdfs://"), _RPC_PORT)
+    web = {each.lower() for each in address.name_nodes}
+    services = _names(properties.get("dfs.nameservices", ""))
+    known = {service: _known_addresses(service, properties) for service in services}
+    known[""] = _known_addresses("", properties)
+    for service, (own, of_web) in known.items():
+        if address.cluster == f"hdfs://{service}" or host_and_port in own:
+            return f"hdfs://{service or min(of_web or own)}"
+    for service, (own, of_web) in known.items():
+        if not web.isdisjoint(of_web):
+            return f"hdfs://{service or min(of_web or own)}"
+    return f"hdfs://{','.join(sorted(web))}"
+
+
+def _known_addresses(service: str, properties: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """Return the addresses of a nameservice's name nodes, their own and those of the web.
+
+    Args:
+        service: The nameservice; empty for the single name node of settings without one.
+        properties: The settings.
+    """
+    nodes = _names(properties.get(f"dfs.ha.namenodes.{service}", "")) if service else []
+    suffixes = [f".{service}.{node}" for node in nodes] or ([f".{service}"] if service else [""])
+    own: set[str] = set()
+    web: set[str] = set()
+    for suffix in suffixes:
+        rpc = properties.get(f"dfs.namenode.rpc-address{suffix}", "")
+        if not rpc and not service:
+            default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
+            is_hdfs = default is not None and default["scheme"].lower() == "hdfs"
+            rpc = (default["authority"] or "") if default is not None and is_hdfs else ""
+        if rpc:
+            own.add(_with_port(rpc, _RPC_PORT))
+        for kind, port in (("http", _HTTP_PORT), ("https", _HTTPS_PORT)):
+            host = rpc.partition(":")[0]
+            stated = properties.get(f"dfs.namenode.{kind}-address{suffix}") or host
+            if stated:
+                web.add(_reachable(stated, port, host).lower())
+    return own, web
+
+
+def _with_port(address: str, port: str) -> str:
+    return (address if ":" in address else f"{address}:{port}").lower()
 
 
 def rpc_location(location: str, properties: Mapping[str, str]) -> str:

@@ -12,12 +12,13 @@ import logging
 import posixpath
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from icecomb.format.errors import (
     FileIOError,
@@ -290,7 +291,7 @@ class WebHdfs:
             with self._failures(verb, location):
                 asked = {**wanted, **more}
                 reply = self._call(method, path, operation, HTTPStatus.TEMPORARY_REDIRECT, asked)
-                return str(reply.headers["location"])
+                return _location_of(path, reply, location)
 
         if failed := self._failed.addresses():
             try:
@@ -595,3 +596,35 @@ def _is_beyond_end(error: FileIOError) -> bool:
 def _one_line(error: BaseException) -> str:
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     return f"{text[:200]}..." if len(text) > 200 else text
+
+
+def _location_of(path: str, reply: requests.Response, location: str) -> str:
+    """Return the data node's URL for a file, with the file's own name in it.
+
+    Java's ``URI.toASCIIString``, by which the name node writes the URL, composes letters (NFC): of
+    a name with decomposed letters it would be the URL of another file.
+
+    Args:
+        path: The file's path.
+        reply: The name node's answer.
+        location: The file's location, for the error.
+
+    Raises:
+        FileIOError: If such a name is not to be found in the URL.
+    """
+    url = str(reply.headers["location"])
+    composed = unicodedata.normalize("NFC", path)
+    if composed == path:
+        return url
+    parts = urlsplit(url)
+    told = unquote(parts.path)
+    if told.endswith(path):
+        return url
+    if not told.endswith(composed):
+        raise FileIOError(
+            f"{location} has letters with separate marks, for which WebHDFS would lead to another "
+            f"file ({url})",
+            hint="set hdfs.engine=native, or rename it to composed letters (Unicode's NFC)",
+            path=location,
+        )
+    return parts._replace(path=quote(told[: -len(composed)] + path)).geturl()

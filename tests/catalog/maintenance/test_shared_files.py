@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from icecomb.catalog import open_table
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.operation.expiry.expire import ExpireSnapshots
@@ -113,3 +115,54 @@ def test_others_are_asked_about_the_files_that_would_go(tmp_path: Path) -> None:
     asked.older_than(NOW + DAY_MS).commit()
     assert asked.result.files.data_files == ()
     assert len(asked.result.files.files) < len(expire.result.files.files)
+
+
+class TestASecondMetastore:
+    """The same metadata in another metastore: the table has the same uuid, but no entry here."""
+
+    @pytest.fixture
+    def elsewhere(self, table: Any) -> Any:
+        """The metadata file of the other metastore's table, which went on by two commits."""
+        catalog, copy = table.catalog, f"{'.'.join(table.name())}_elsewhere"
+        other = catalog.register_table(copy, table.metadata_location)
+        other.append(pa.table({"id": [2]}))
+        other.append(pa.table({"id": [3]}))
+        catalog.drop_table(copy)
+        return lambda: sorted(
+            open_table(other.metadata_location).scan().to_arrow()["id"].to_pylist()
+        )
+
+    def test_its_files_are_no_orphans(self, table: Any, elsewhere: Any) -> None:
+        for value in range(4, 8):
+            table.append(pa.table({"id": [value]}))
+        done = table.maintenance.remove_orphan_files(older_than=FUTURE, any_age=True, dry_run=False)
+        assert set(done.other_tables.values()) == {"the metadata of another table"}
+        assert elsewhere() == [1, 2, 3]
+
+    def test_what_it_needs_does_not_expire(self, table: Any, elsewhere: Any) -> None:
+        table.overwrite(pa.table({"id": [8]}))
+        table.maintenance.expire_snapshots().older_than(FUTURE).retain_last(1).commit()
+        assert elsewhere() == [1, 2, 3]
+
+    def test_a_purge_leaves_what_it_needs(self, table: Any, elsewhere: Any) -> None:
+        table.append(pa.table({"id": [8]}))
+        table.catalog.purge_table(table.name())
+        assert elsewhere() == [1, 2, 3]
+
+    def test_a_copied_folder_that_was_registered_deletes_nothing_of_the_original(
+        self, table: Any, tmp_path: Path
+    ) -> None:
+        catalog, copy = table.catalog, f"{'.'.join(table.name())}_copied"
+        place = table.metadata_location.removeprefix("file:")
+        target = tmp_path / "copied" / "metadata" / Path(place).name
+        shutil.copytree(Path(place).parents[1], tmp_path / "copied")
+        original, location = catalog.load_table(table.name()), table.metadata_location
+        catalog.drop_table(original.name())  # it is in another metastore
+        other = catalog.register_table(copy, str(target))
+        other.maintenance.remove_orphan_files(older_than=FUTURE, any_age=True, dry_run=False)
+        other.overwrite(pa.table({"id": [8]}))
+        other.maintenance.expire_snapshots().older_than(FUTURE).retain_last(1).commit()
+        other.maintenance.remove_orphan_files(older_than=FUTURE, any_age=True, dry_run=False)
+        catalog.purge_table(copy)
+        assert open_table(location).scan().to_arrow()["id"].to_pylist() == [1]
+        catalog.register_table(table.name(), location)

@@ -7,12 +7,13 @@ import json
 import posixpath
 import socket
 import threading
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 _PREFIX = "/webhdfs/v1"
 
@@ -145,7 +146,10 @@ class MemoryHdfs:
                 left = [web for name, web in self.data_nodes.items() if name not in excluded]
                 if not left:
                     raise RefusedError(403, "IOException", "No active nodes contain this block")
-                handler.redirect(f"http://{left[0]}{handler.path}&namenoderpcaddress=nn")
+                # as Java's URI.toASCIIString, which composes letters
+                place = quote(unicodedata.normalize("NFC", f"{_PREFIX}{path}"))
+                query = urlsplit(handler.path).query
+                handler.redirect(f"http://{left[0]}{place}?{query}&namenoderpcaddress=nn")
             else:
                 handler.reply(200, getattr(self, f"_{operation.lower()}")(path, asked))
 

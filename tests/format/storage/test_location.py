@@ -3,6 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from icecomb.format.storage.hdfs import address
 from icecomb.format.storage.location import (
     hadoop_location,
     is_ambiguous,
@@ -18,6 +19,21 @@ PAIR = {
     "dfs.namenode.http-address.ns.a": "one:9870",
     "dfs.namenode.http-address.ns.b": "two:9870",
     "fs.viewfs.mounttable.home.link./lake": "hdfs://ns/warehouse",
+}
+
+FEDERATED = {
+    "fs.defaultFS": "hdfs://ns",
+    "dfs.nameservices": "ns,alone",
+    "dfs.ha.namenodes.ns": "a,b",
+    "dfs.namenode.rpc-address.ns.a": "one:8020",
+    "dfs.namenode.rpc-address.ns.b": "two:8020",
+    "dfs.namenode.http-address.ns.a": "one:9870",
+    "dfs.namenode.http-address.ns.b": "two:9870",
+    "dfs.namenode.https-address.ns.a": "one:9871",
+    "dfs.namenode.https-address.ns.b": "two:9871",
+    "dfs.namenode.rpc-address.alone": "three:8021",
+    "dfs.namenode.http-address.alone": "three:9870",
+    "fs.viewfs.mounttable.c.link./mnt": "hdfs://ns/a",
 }
 
 
@@ -46,6 +62,15 @@ def no_site_files(monkeypatch):
             ],
         ),
         (PAIR, ["hdfs://ns/warehouse/x", "viewfs://home/lake/x", "viewfs:/lake//x", "/lake/x"]),
+        (
+            FEDERATED,
+            [
+                *("hdfs://ns/a/x", "hdfs://one:8020/a/x", "hdfs://TWO:8020/a/x"),
+                *("webhdfs://one:9870/a/x", "webhdfs://two:9870/a/x", "webhdfs://ns/a/x"),
+                *("swebhdfs://two:9871/a/x", "hdfs:///a//x", "/a/x", "viewfs://c/mnt/x"),
+            ],
+        ),
+        (FEDERATED, ["hdfs://alone/a/x", "hdfs://three:8021/a/x", "webhdfs://three:9870/a/x"]),
         ({"fs.defaultFS": "file:///"}, ["/a/x", "file:/a//x"]),
         (
             {},
@@ -66,7 +91,8 @@ def no_site_files(monkeypatch):
         ),
     ],
     ids=[
-        *("local", "without settings", "one name node", "mounted", "local by name"),
+        *("local", "without settings", "one name node", "mounted", "nameservice", "federated"),
+        "local by name",
         *("S3", "S3 by default", "Google", "Azure"),
     ],
 )
@@ -85,6 +111,32 @@ def test_different_files_stay_different():
     found = plain_locations(pa.array(different, pa.large_string()), {}).to_pylist()
     assert len(set(found)) == len(different)
     assert plain_locations(pa.array([], pa.string()), {}).to_pylist() == []
+
+
+def test_name_nodes_of_different_clusters_are_different():
+    names = ["hdfs://ns/a/x", "hdfs://alone/a/x", "hdfs://four:8020/a/x"]
+    assert len(set(plain_texts(names, FEDERATED))) == 3
+
+
+def test_the_settings_are_read_once_for_many_locations_and_again_when_they_change(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    site = "<configuration><property><name>{}</name><value>{}</value></property></configuration>"
+
+    def write(target):
+        link = "fs.viewfs.mounttable.c.link./mnt"
+        (tmp_path / "core-site.xml").write_text(site.format(link, target))
+
+    reads = []
+    read = address.read_site_files
+    monkeypatch.setattr(address, "read_site_files", lambda paths: reads.append(1) or read(paths))
+    write("hdfs://one:8020/a")
+    given = [f"viewfs://c/mnt/{number}" for number in range(100)]
+    assert plain_texts(given, {})[7] == "hdfs://one:9870/a/7"
+    assert len(reads) == 1
+    write("hdfs://two:8020/b")
+    assert plain_texts(given, {})[7] == "hdfs://two:9870/b/7"
 
 
 def test_a_path_without_a_scheme_is_no_local_file_where_the_default_is_elsewhere():

@@ -1,0 +1,163 @@
+"""The metadata files that a table's current one continues, and those that continue elsewhere.
+
+Metadata copied to another folder, or registered in a second catalog, keeps its uuid: both tables
+commit from there on, each with metadata files of its own, and neither catalog knows the other's.
+Their metadata logs tell them apart. A commit that failed or is still under way leaves one file
+that follows a version of the table; a second file after it proves that somebody went on from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, UNPUBLISHED, version_of
+from icecomb.format.errors import CorruptFileError, NoSuchFileError
+from icecomb.format.operation.expiry.location_keys import Spelling
+from icecomb.format.spec.metadata_file import (
+    metadata_folder,
+    metadata_version,
+    read_metadata,
+    read_metadata_document,
+)
+
+if TYPE_CHECKING:
+    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
+
+_SLACK_MS: Final = 86_400_000
+"""The difference between a storage's clock and a writer's that is tolerated."""
+
+
+class Relation(str, Enum):
+    """The relation of a metadata file with a table's uuid to the table.
+
+    Attributes:
+        UNNEEDED: An earlier version or a failed commit from before the table's metadata log, or a
+            copy staged for another folder.
+        OPEN: It follows a version of the log: a commit that failed or is under way, or the first
+            one by another catalog.
+        OTHER: Another catalog's table went on from it.
+    """
+
+    UNNEEDED = "unneeded"
+    OPEN = "open"
+    OTHER = "other"
+
+
+class VersionLine:
+    """The current metadata file of a table and those of its metadata log.
+
+    Args:
+        metadata: The current metadata.
+        location: The location of its file.
+        spelling: The rules by which locations are compared.
+    """
+
+    def __init__(self, metadata: TableMetadata, location: str, spelling: Spelling) -> None:
+        self._spelling = spelling
+        self._location = location
+        self._folder = metadata.location.rstrip("/")
+        files = [*(entry.metadata_file for entry in metadata.metadata_log), location]
+        self._keys = dict(zip(spelling.identities(files), files, strict=True))
+        self._names = {_name(file) for file in files}
+        self._number = _number(files[0])
+        self.since_ms = (
+            metadata.metadata_log[0].timestamp_ms
+            if metadata.metadata_log
+            else metadata.last_updated_ms
+        )
+
+    def __contains__(self, location: str) -> bool:
+        return self._spelling.identities([location])[0] in self._keys
+
+    def relation(self, location: str, document: Mapping[str, Any]) -> Relation:
+        """Return the relation of a file with the table's uuid that is not one of these.
+
+        Args:
+            location: The file.
+            document: Its contents.
+        """
+        log = [str(entry.get("metadata-file")) for entry in document.get("metadata-log") or ()]
+        keys = self._spelling.identities(log)
+        shared = [at for at, key in enumerate(keys) if key in self._keys]
+        place = str(document.get("location")).rstrip("/")
+        if not self._spelling.are_same(place, self._folder):
+            if self._spelling.are_same(place, table_folder(location)):
+                return Relation.OTHER
+            if not shared:
+                return Relation.UNNEEDED
+        is_numbered = version_of(self._location) is not None
+        if is_numbered and UNPUBLISHED.fullmatch(_name(location)):
+            return Relation.UNNEEDED  # its writer was killed
+        if is_numbered != (version_of(location) is not None):
+            return Relation.OTHER
+        if shared:
+            followed = shared[-1] < len(log) - 1
+            return Relation.OTHER if followed or _name(location) in self._names else Relation.OPEN
+        number = _number(location)
+        if number is None or self._number is None:
+            changed = document.get("last-updated-ms")
+            is_older = isinstance(changed, int) and changed <= self.since_ms
+        else:
+            is_older = number < self._number
+        if is_older:
+            return Relation.UNNEEDED
+        return Relation.OTHER if _name(location) in self._names else Relation.OPEN
+
+
+def other_lines(
+    io: FileIO, metadata: TableMetadata, location: str
+) -> Iterator[tuple[TableMetadata, str]]:
+    """Yield the metadata, and its file, of other tables that went on from a table's metadata.
+
+    They are looked for where the table's metadata files belong, and have files in common with it.
+
+    Args:
+        io: File system that holds the metadata files.
+        metadata: The table's current metadata.
+        location: The location of its file.
+    """
+    line = VersionLine(metadata, location, Spelling(io.properties))
+    uuid = str(metadata.table_uuid)
+    found = [
+        file.location
+        for file in _files(io, metadata_folder(metadata))
+        if file.location.endswith(METADATA_SUFFIXES)
+        and file.mtime_ms >= line.since_ms - _SLACK_MS
+        and file.location not in line
+    ]
+    for file in found:
+        with suppress(NoSuchFileError, CorruptFileError):
+            document = read_metadata_document(io, file) or {}
+            if (
+                document.get("table-uuid") == uuid
+                and line.relation(file, document) is Relation.OTHER
+            ):
+                yield read_metadata(io, file), file
+
+
+def table_folder(location: str) -> str:
+    """Return the folder of the table that a metadata file's own location suggests."""
+    folder = location.rpartition("/")[0]
+    above, _, last = folder.rpartition("/")
+    return above if last == "metadata" else folder
+
+
+def _files(io: FileIO, folder: str) -> Any:
+    with suppress(NoSuchFileError):
+        return io.entries(folder).files
+    return ()
+
+
+def _name(location: str) -> str:
+    return location.rpartition("/")[2]
+
+
+def _number(location: str) -> int | None:
+    version = version_of(location)
+    if version is None and (version := metadata_version(location)) < 0:
+        return None
+    return version
