@@ -26,7 +26,7 @@ from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTa
 from icecomb.format.spec.change.update import Changes, SetSnapshotRefUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
-from icecomb.format.storage.location import plain_locations, plain_texts
+from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
@@ -180,7 +180,7 @@ class CherryPick(MergingProducer):
         if head is None or not names:
             return
         properties = self.io.properties
-        added = set(plain_texts(names, properties))
+        added = set(linked_texts(names, properties))
         manifests = [m for m in read_manifests(self.io, head) if m.content is ManifestContent.DATA]
         if not may_be_hidden(base, picked):
             # older files were checked when the snapshot was made
@@ -192,7 +192,7 @@ class CherryPick(MergingProducer):
             manifests = [m for m in manifests if m.added_snapshot_id in since]
         for columns in read_each_columns(self.io, manifests, base.spec_by_id):
             locations = columns.column("file_path").filter(columns.live)
-            if there := added.intersection(plain_locations(locations, properties).to_pylist()):
+            if there := added.intersection(linked_texts(locations, properties)):
                 raise ValidationError(
                     f"Cannot cherry-pick snapshot {self.picked_id}: {len(there)} of the "
                     f"{len(added)} files that it added are in the table already, such as "

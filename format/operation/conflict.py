@@ -34,7 +34,7 @@ from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.snapshot import Operation
-from icecomb.format.storage.location import plain_texts
+from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -287,8 +287,9 @@ class History:
         """
         names, properties = list(paths), self.io.properties
         known = self._files(_KNOWN, ManifestStatus.ADDED_DATA, None, None)
-        there = set(plain_texts((path for _, path in known), properties))
-        pairs = zip(names, plain_texts(names, properties), strict=True)
+        there = set(linked_texts((path for _, path in known), properties))
+        plain = linked_texts(names, properties)
+        pairs = zip(names, plain, strict=True)
         return frozenset(name for name, plain in pairs if plain in there)
 
     def refuse_missing(self, paths: Collection[str], content: ManifestContent) -> None:

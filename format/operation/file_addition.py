@@ -30,9 +30,10 @@ from icecomb.format.spec.name_mapping import (
     update_name_mapping,
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.storage.location import plain_locations
+from icecomb.format.storage.location import linked_texts, plain_locations, plain_texts
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
@@ -145,9 +146,12 @@ class FileAddition(FastAppend):
         """
         super().validate(base, parent)
         self._check_left_out(base, parent)
-        if parent is None or not self._check:
+        if not self._check:
             return
-        there = known_paths(self.io, base, parent, self._files, self._looked_through)
+        twins = _Twins(self.io, self._files)
+        if parent is None:
+            return
+        there = known_paths(self.io, base, parent, self._files, self._looked_through, twins=twins)
         if there and not self._skip:
             path = min(there)
             raise ValidationError(
@@ -188,6 +192,8 @@ def known_paths(
     snapshot: Snapshot,
     paths: Iterable[str],
     looked_through: set[str],
+    *,
+    twins: _Twins | None = None,
 ) -> set[str]:
     """Return those of these data files that a snapshot has, however their locations are spelled.
 
@@ -197,10 +203,15 @@ def known_paths(
         snapshot: The snapshot.
         paths: The locations of the files.
         looked_through: The paths of manifests to skip; those that are read are added to it.
+        twins: The files, to refuse those that the snapshot may have under another name of their
+            cluster or bucket, such as a router's: of the same path, length and row count.
+
+    Raises:
+        ValidationError: If there is such a file.
     """
     names = list(paths)
-    values = plain_locations(pa.array(names, pa.string()), io.properties)
-    wanted = dict(zip(values.to_pylist(), names, strict=True))
+    plain = linked_texts(names, io.properties)
+    values, wanted = pa.array(plain, pa.string()), dict(zip(plain, names, strict=True))
     found: set[str] = set()
     chosen = [
         manifest
@@ -209,8 +220,62 @@ def known_paths(
     ]
     for columns in read_each_columns(io, chosen, base.spec_by_id):
         locations = columns.column("file_path").filter(columns.live)
-        normal = plain_locations(locations, io.properties)
+        normal = pa.array(linked_texts(locations, io.properties), pa.string())
         there: Sequence[str] = normal.filter(pc.is_in(normal, value_set=values)).to_pylist()
         found.update(wanted[name] for name in there)
+        if twins is not None:
+            twins.check(columns, normal)
     looked_through.update(manifest.manifest_path for manifest in chosen)
     return found
+
+
+class _Twins:
+    """Files that may be known under another name of their cluster or bucket.
+
+    Raises:
+        ValidationError: If two of them may be one.
+    """
+
+    def __init__(self, io: FileIO, files: Mapping[str, DataFile]) -> None:
+        self._io = io
+        self._files: dict[str, DataFile] = {}
+        plain = self._plain(pa.array(list(files), pa.string()))
+        for key, file in zip(plain.to_pylist(), files.values(), strict=True):
+            known = self._files.setdefault(key, file)
+            self._compare(file, known.file_path, known.file_size_in_bytes, known.record_count)
+        self._values = pa.array(list(self._files), pa.string())
+
+    def check(self, columns: ManifestColumns, normal: pa.Array) -> None:
+        """Refuse a file of the same path, length and row count as a live one of a manifest.
+
+        Args:
+            columns: The manifest's columns.
+            normal: The canonical locations of its live files.
+
+        Raises:
+            ValidationError: If there is one under another authority.
+        """
+        plain = self._plain(normal)
+        rows = pc.is_in(plain, value_set=self._values)
+        if not pc.any(rows).as_py():
+            return
+        facts = (
+            columns.column(name).filter(columns.live).filter(rows).to_pylist()
+            for name in ("file_path", "file_size_in_bytes", "record_count")
+        )
+        for key, path, size, count in zip(plain.filter(rows).to_pylist(), *facts, strict=True):
+            self._compare(self._files[key], path, size, count)
+
+    def _compare(self, file: DataFile, path: str, size: int, count: int) -> None:
+        one, other = plain_texts([path, file.file_path], self._io.properties)
+        if (size, count) == (file.file_size_in_bytes, file.record_count) and one != other:
+            raise ValidationError(
+                f"The table may have file {file.file_path} already: {path} has the same path, "
+                "length and row count under another name of a cluster or bucket",
+                hint="Leave it out if they are one file; check_duplicate_files=False of add_files "
+                "adds it if they are not.",
+                path=file.file_path,
+            )
+
+    def _plain(self, locations: pa.Array) -> pa.Array:
+        return plain_locations(locations, self._io.properties, any_cluster=True)

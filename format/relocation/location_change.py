@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 
 from icecomb.format.argument import checked_text
 from icecomb.format.errors import ValidationError
-from icecomb.format.storage.location import PARTS, plain_texts
+from icecomb.format.storage.location import PARTS, is_ambiguous, plain_texts
+
+_ODD: Final = re.compile(r"//|/\.{1,2}(?:/|$)")
 
 
 class LocationChange:
     """A prefix of locations, and the one that takes its place.
 
     Schemes and authorities that mean the same storage are equal, as `/a`, `file:/a` and
-    `file:///a`, or `s3://b/a` and `s3a://b/a`. Paths are compared as text, element by element.
+    `file:///a`, or `s3://b/a` and `s3a://b/a`. Paths are compared as text, element by element;
+    outside of object stores, empty and dotted elements are resolved before.
 
     Args:
         source: The prefix to replace.
@@ -41,18 +46,26 @@ class LocationChange:
         self.source = source
         self.target = target
         self._storage = lru_cache(maxsize=256)(lambda prefix: _storage(prefix, properties))
-        prefix, path = _split(source)
+        prefix, path = self._split(source)
         self._source_storage, self._path = self._storage(prefix), path.rstrip("/")
 
     def rest(self, location: str) -> str | None:
         """Return what follows the prefix in a location, or None if it is not under it."""
-        prefix, path = _split(location)
+        prefix, path = self._split(location)
         if self._storage(prefix) != self._source_storage or not path.startswith(self._path):
             return None
         rest = path[len(self._path) :]
         if rest in {"", "/"}:
             return ""
         return rest if rest.startswith("/") else None
+
+    def _split(self, location: str) -> tuple[str, str]:
+        found = re.fullmatch(PARTS, location)
+        prefix, path = ("", location) if found is None else (found["prefix"], found["path"])
+        if _ODD.search(path) and not is_ambiguous(f"{self._storage(prefix)}{path}"):
+            end = "/" if path.endswith("/") else ""
+            path = posixpath.normpath(re.sub("/{2,}", "/", path)) + end
+        return prefix, path
 
     def moved(self, location: str, what: str) -> str:
         """Return the location with the other prefix.
@@ -77,11 +90,6 @@ class LocationChange:
 def joined(prefix: str, rest: str) -> str:
     """Return a prefix with what follows it: empty, or a slash and more."""
     return prefix.rstrip("/") + rest if rest else prefix
-
-
-def _split(location: str) -> tuple[str, str]:
-    found = re.fullmatch(PARTS, location)
-    return ("", location) if found is None else (found["prefix"], found["path"])
 
 
 def _storage(prefix: str, properties: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.files.added_file import AddedFiles, GivenPartition
-from icecomb.format.storage.location import plain_texts
+from icecomb.format.storage.location import linked_texts
 
 _ANSWERS = ("error", "skip")
 
@@ -49,7 +49,8 @@ def add_files(
     paths = [paths] if isinstance(paths, str) else paths
     skip = on_duplicate == "skip"
     by_location: dict[str, str] = {}
-    for location, path in zip(plain_texts(paths, target.io.properties), paths, strict=True):
+    plain = linked_texts(paths, target.io.properties)
+    for location, path in zip(plain, paths, strict=True):
         if location in by_location and not skip:
             raise ValidationError(
                 f"File {path} is given twice",

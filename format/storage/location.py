@@ -2,7 +2,8 @@
 
 In metadata a location stays as it was written. Before files are added or deleted, it matters that
 `/a/x`, `file:/a/x`, `file:///a//x` and `/a/b/../x` are one file. So are `hdfs:///x`, `hdfs://nn/x`
-and `/x` if `fs.defaultFS` is the cluster `nn`. Links between folders are not followed.
+and `/x` if `fs.defaultFS` is the cluster `nn`. Links of local disks are followed by `linked_texts`
+only.
 
 On object stores `s3://b/x`, `s3a://b/x` and `s3n://b/x` are one file, and so are
 `abfss://c@a.dfs.host/x` and `wasb://c@a.blob.host/x`. `s3a://b/a//x` is a key of its own for
@@ -13,10 +14,11 @@ Nothing in a key is decoded: `%20` is three characters for all.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import IcecombError, ValidationError
@@ -98,6 +100,29 @@ def plain_locations(
             plain = pc.binary_join_element_wise(start, _plain_paths(chosen), "")
         out = pc.replace_with_mask(out, rows, plain.cast(out.type))
     return out
+
+
+def linked_texts(locations: pa.Array | Iterable[str], properties: Mapping[str, str]) -> list[str]:
+    """Return texts that are equal where locations name the same file, also through a local link.
+
+    Args:
+        locations: The locations, as strings.
+        properties: Properties of the `FileIO`, which name the HDFS clusters.
+    """
+    import pyarrow as pa
+
+    real = cache(os.path.realpath)
+
+    def followed(path: str) -> str:
+        above, name = posixpath.split(path)
+        if above == path or "\0" in path:
+            return path
+        found = f"{real(above).rstrip('/')}/{name}"
+        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
+
+    given = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())
+    plain: list[str] = plain_locations(given, properties).to_pylist()
+    return [followed(text) if text.startswith("/") else text for text in plain]
 
 
 def is_ambiguous(location: str) -> bool:

@@ -2,18 +2,15 @@
 
 A file is identified by its path; scheme and authority are compared if the path is found, as in
 Iceberg, where files of one path under two prefixes may or may not be the same. Locations are first
-normalized (`plain_locations`); local symbolic links are resolved, also those to files. Each
+normalized (`linked_texts`); local symbolic links are resolved, also those to files. Each
 location becomes eight bytes: a collision can only make an unneeded file look needed.
 """
 
 from __future__ import annotations
 
-import os
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +18,7 @@ import numpy.typing as npt
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.storage.hdfs.address import hadoop_properties, resolve_location
-from icecomb.format.storage.location import PARTS, plain_locations
+from icecomb.format.storage.location import PARTS, linked_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +80,6 @@ class Spelling:
         schemes = {**flat("equal_schemes", EQUAL_SCHEMES), **flat("equal_schemes", equal_schemes)}
         self._schemes = schemes
         self._authorities = flat("equal_authorities", equal_authorities)
-        self._real = lru_cache(maxsize=1 << 16)(self._resolved)
 
     def keys(self, locations: pa.Array) -> LocationKeys:
         """Return the keys of some locations."""
@@ -142,18 +138,12 @@ class Spelling:
         spelled = pc.binary_join_element_wise(
             meant.take(pa.array(rows)), pc.struct_field(parts, "path"), ""
         )
-        parts = pc.extract_regex(plain_locations(spelled, self._properties), PARTS)
+        plain = pa.array(linked_texts(spelled, self._properties), pa.string())
+        parts = pc.extract_regex(plain, PARTS)
         after = pc.struct_field(parts, "prefix").dictionary_encode()
         kinds = [_split(prefix) for prefix in after.dictionary.to_pylist()]
         kind_of = after.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        local = [not scheme for scheme, _ in kinds]
         paths = pc.struct_field(parts, "path").to_pylist()
-        if any(local):
-            is_local = np.array(local, np.bool_)[kind_of].tolist()
-            paths = [
-                self._resolved(path) if here else path
-                for path, here in zip(paths, is_local, strict=True)
-            ]
         return written, rows, kinds, kind_of, paths
 
     def _meant(self, prefix: str) -> str:
@@ -166,13 +156,6 @@ class Spelling:
         if found is None or found["authority"] is None:
             return f"{scheme}:"
         return f"{scheme}://{self._authorities.get(authority, authority)}"
-
-    def _resolved(self, path: str) -> str:
-        above, name = posixpath.split(path)
-        if above == path:
-            return path
-        found = f"{self._real(above).rstrip('/')}/{name}"
-        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
 
 
 def flat(what: str, equal: Mapping[str, str] | None) -> dict[str, str]:
