@@ -79,8 +79,8 @@ def find_neighbors(
     of_metadata = set(spelling.identities(places))
     for location, uuid in foreign.items():
         inner = table_folder(location)
-        (folder,) = spelling.identities([location.rpartition("/")[0]])
-        if folder in of_metadata or spelling.identities([inner]) == own:
+        (beside,) = spelling.identities([location.rpartition("/")[0]])
+        if beside in of_metadata or spelling.identities([inner]) == own:
             shared.append(location)
         else:
             folders[inner] = f"a table with the uuid {uuid}"

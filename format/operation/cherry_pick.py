@@ -6,12 +6,15 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.staging import ONTO_PARENT, PUBLISHED_WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
+from icecomb.format.operation.file_twins import FileTwins
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.publication import (
     batch_keys,
@@ -190,9 +193,13 @@ class CherryPick(MergingProducer):
             )
             since = {None, *(found.snapshot_id for found in line)}
             manifests = [m for m in manifests if m.added_snapshot_id in since]
+        files = self.added[ManifestContent.DATA].values()
+        twins = FileTwins(self.io, {file.file_path: file for file in files})
         for columns in read_each_columns(self.io, manifests, base.spec_by_id):
             locations = columns.column("file_path").filter(columns.live)
-            if there := added.intersection(linked_texts(locations, properties)):
+            normal = linked_texts(locations, properties)
+            twins.check(columns, pa.array(normal, pa.string()))
+            if there := added.intersection(normal):
                 raise ValidationError(
                     f"Cannot cherry-pick snapshot {self.picked_id}: {len(there)} of the "
                     f"{len(added)} files that it added are in the table already, such as "

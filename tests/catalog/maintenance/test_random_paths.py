@@ -7,13 +7,15 @@ file comes twice.
 from __future__ import annotations
 
 import csv
+import io as bytes_io
 import os
 import random
+import re
 import shutil
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import pytest
 
 from icecomb.catalog import Table, load_catalog, open_table
 from icecomb.format.errors import IcecombError, ValidationError
+from tests.format.hdfs.memory_hdfs import MemoryHdfs
 
 FUTURE = int((time.time() + 86_400) * 1000)
 STEPS = 14
@@ -75,10 +78,76 @@ class LocalDisk:
         """Return whether there is a file."""
         return Path(path).exists()
 
+    def read(self, path: str) -> pa.Table:
+        """Return the rows of a file."""
+        return pq.read_table(path)
+
     def identity(self, location: str) -> str:
         """Return one name for each file."""
         name = "/" + location.split(":", 1)[-1].lstrip("/").removeprefix("localhost/")
         return os.path.realpath(name)
+
+
+class MemoryCluster:
+    """A cluster in memory, by nameservice, name node, web, mount point, and a router that the settings do not explain."""
+
+    root = "hdfs://ns/w"
+
+    def __init__(self, memory: MemoryHdfs) -> None:
+        self._memory = memory
+        memory.clear()
+        self.settings = {
+            "fs.defaultFS": "hdfs://ns",
+            "hdfs.user": "alice",
+            "dfs.nameservices": "ns,fed",
+            "dfs.ha.namenodes.ns": "a",
+            "dfs.namenode.rpc-address.ns.a": "nn1:8020",
+            "dfs.namenode.http-address.ns.a": memory.address,
+            "dfs.ha.namenodes.fed": "r",
+            "dfs.namenode.rpc-address.fed.r": "router:8888",
+            "dfs.namenode.http-address.fed.r": memory.address.replace("127.0.0.1", "localhost"),
+            "fs.viewfs.mounttable.c.link./mnt": "hdfs://ns/w",
+        }
+
+    def spelled(self, path: str, choice: random.Random) -> str:
+        """Return one of the spellings of a path below the root."""
+        rest = path.removeprefix("hdfs://ns")
+        above, _, last = rest.rpartition("/")
+        web = f"webhdfs://{self._memory.address}{rest}"
+        spellings = [
+            *(path, rest, f"hdfs://{rest}", f"hdfs://nn1:8020{rest}", f"webhdfs://ns{rest}", web),
+            *(f"viewfs://c/mnt{rest.removeprefix('/w')}", f"HDFS://ns{rest}"),
+            *(f"hdfs://nn1:8020{above}//{last}", f"hdfs://router:8888{rest}"),
+        ]
+        return choice.choice(spellings)
+
+    def put(self, path: str, ids: list[int]) -> None:
+        """Write a Parquet file."""
+        out = bytes_io.BytesIO()
+        pq.write_table(numbers(ids), out)
+        self._memory.put(path.removeprefix("hdfs://ns"), out.getvalue())
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a folder or a file."""
+        here, there = self.identity(source), self.identity(target)
+        for name, stored in list(self._memory.files.items()):
+            if name == here or name.startswith(f"{here}/"):
+                self._memory.put(there + name[len(here) :], stored.data)
+
+    def read(self, path: str) -> pa.Table:
+        """Return the rows of a file."""
+        return pq.read_table(pa.BufferReader(self._memory.files[self.identity(path)].data))
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file."""
+        return self.identity(path) in self._memory.files
+
+    def identity(self, location: str) -> str:
+        """Return one name for each file."""
+        path = re.sub(r"^[A-Za-z]+:(//[^/]*)?", "", location)
+        if location.startswith("viewfs:"):
+            path = "/w" + path.removeprefix("/mnt")
+        return os.path.normpath(re.sub("/+", "/", path))
 
 
 def numbers(ids: list[int]) -> pa.Table:
@@ -273,7 +342,8 @@ class World:
             self.tried(lambda one: change(self.open(one), Counter([0, 1])), copy, change.__name__)
             return
         self.log.append(f"{change.__name__} {path}")
-        if change == self.orphans:  # another table's folder may be refused
+        # another table's folder may be refused, and a router's path of the own one is
+        if change in {self.orphans, self.expire, self.quarantine}:
             self.tried(lambda one: change(self.open(one), self.rows[one]), path)
         else:
             change(self.open(path), self.rows[path])
@@ -291,7 +361,7 @@ class World:
         }
 
     def rows_of(self, path: str) -> list[int]:
-        found: list[int] = pq.read_table(path)["id"].to_pylist()
+        found: list[int] = self.disk.read(path)["id"].to_pylist()
         return found
 
     def check(self) -> None:
@@ -309,3 +379,15 @@ def run(world: World) -> None:
 @pytest.mark.seeds(40, gate=3)
 def test_no_path_of_a_table_costs_another_one_rows(seed: int, tmp_path: Path) -> None:
     run(World(LocalDisk(tmp_path), random.Random(seed)))
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[MemoryHdfs]:
+    server = MemoryHdfs()
+    yield server
+    server.close()
+
+
+@pytest.mark.seeds(30, gate=2)
+def test_no_name_of_a_cluster_costs_a_table_rows(seed: int, memory: MemoryHdfs) -> None:
+    run(World(MemoryCluster(memory), random.Random(seed)))

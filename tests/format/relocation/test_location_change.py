@@ -24,6 +24,9 @@ def moved(source, target, location, **properties):
         ("/a", "s3://bucket", "/a/t/x", "s3://bucket/t/x"),
         ("s3://b", "s3://c/d", "s3://b/t//x", "s3://c/d/t//x"),
         ("/", "/b", "/a/x", "/b/a/x"),
+        # a table opened by such a path names its metadata file by it
+        ("/a/t", "/b/t", "/a/t/../t/metadata/v1", "/b/t/metadata/v1"),
+        ("/a/./t", "/b/t", "file:/a//t/x", "/b/t/x"),
         ("/a", "/", "/a/x", "/x"),
         # iceberg#17521: prefixes are no patterns
         ("s3://b/w.db/t", "s3://c/$1", "s3://b/w.db/t/[x", "s3://c/$1/[x"),
@@ -55,6 +58,7 @@ def test_schemes_that_mean_the_same_storage_are_equal(source, location):
     [
         ("/a/t", "/a/t2/x"),
         ("/a/t", "/a/u/x"),
+        ("/a/t", "/a/t/../u/x"),
         ("s3://b/t", "s3://c/t/x"),
         ("s3://b/w.db", "s3://b/wXdb/x"),
         ("s3://b", "s3://bb/x"),
