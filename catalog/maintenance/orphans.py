@@ -281,7 +281,8 @@ class _Orphans:
                 "prefix_mismatch_mode IGNORE keeps such files, DELETE deletes them",
                 path=example,
             )
-        elsewhere = self._reachable.elsewhere(keys)
+        protected = self._protected(locations)
+        elsewhere = self._reachable.elsewhere(keys) & ~protected
         if mode == "ERROR" and elsewhere.any():
             example = locations.filter(pa.array(elsewhere))[0].as_py()
             raise ValidationError(
@@ -294,7 +295,7 @@ class _Orphans:
             )
         doubtful = doubtful | elsewhere
         kept = needed | doubtful if mode == "IGNORE" else needed
-        kept = kept | self._protected(locations)
+        kept = kept | protected
         return batch.filter(pa.array(~kept))
 
     def _protected(self, locations: pa.Array) -> Rows:
