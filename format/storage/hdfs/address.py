@@ -23,7 +23,6 @@ _LOCATION: Final = re.compile(
     r"(?P<scheme>[A-Za-z]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)", re.DOTALL
 )
 _SCHEME: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.\-]*):")
-_RPC_PORT: Final = "8020"
 _HTTP_PORT: Final = "9870"
 _HTTPS_PORT: Final = "9871"
 _DEEPEST_MOUNT: Final = 8
@@ -131,7 +130,7 @@ def cluster_of(address: HdfsAddress, properties: Mapping[str, str]) -> str:
         address: An address from `resolve_location`.
         properties: The settings that it was resolved with.
     """
-    host_and_port = _with_port(address.cluster.removeprefix("hdfs://"), _RPC_PORT)
+    host_and_port = _with_port(address.cluster.removeprefix("hdfs://")).lower()
     web = {each.lower() for each in address.name_nodes}
     services = _names(properties.get("dfs.nameservices", ""))
     known = {service: _known_addresses(service, properties) for service in services}
@@ -163,17 +162,13 @@ def _known_addresses(service: str, properties: Mapping[str, str]) -> tuple[set[s
             is_hdfs = default is not None and default["scheme"].lower() == "hdfs"
             rpc = (default["authority"] or "") if default is not None and is_hdfs else ""
         if rpc:
-            own.add(_with_port(rpc, _RPC_PORT))
+            own.add(_with_port(rpc).lower())
         for kind, port in (("http", _HTTP_PORT), ("https", _HTTPS_PORT)):
             host = rpc.partition(":")[0]
             stated = properties.get(f"dfs.namenode.{kind}-address{suffix}") or host
             if stated:
                 web.add(_reachable(stated, port, host).lower())
     return own, web
-
-
-def _with_port(address: str, port: str) -> str:
-    return (address if ":" in address else f"{address}:{port}").lower()
 
 
 def rpc_location(location: str, properties: Mapping[str, str]) -> str:
