@@ -230,7 +230,11 @@ class HdfsFileSystem(FileSystem):
         """Note which folders of a new data file have to be made; each is looked for once."""
         web, address = self.cluster(location)
         folder, missing = posixpath.dirname(address.path), []
-        while (web, folder) not in self._folders and _is_missing(web, folder, location):
+        while (
+            folder != "/"
+            and (web, folder) not in self._folders
+            and _is_missing(web, folder, location)
+        ):
             missing.append(folder)
             folder = posixpath.dirname(folder)
         self._folders.setdefault((web, folder), False)
