@@ -15,6 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.arrow.plain_layout import plain_schema
+from icecomb.format.arrow.row_selection import (
+    in_parts,
+    rows_at_once,
+    take_rows,
+    whole_column,
+)
 from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -179,7 +185,7 @@ class _Merge:
         known = (*schema.fields, *named)
         self._known, self._own = len(known), len(schema.fields)
         old = schema_to_pyarrow(Schema(known), include_field_ids=False).empty_table()
-        sides = self._sides(_batch(old), source.schema.empty_table())
+        sides = self._sides(_batch(old), _batch(source.schema.empty_table()))
         theirs, ours = {self._target_alias: sides[aliases[0]]}, {aliases[1]: sides[aliases[1]]}
         names = {"target": aliases[0], "source": aliases[1], "expressions": expressions}
         if clauses.not_matched_by_source and any(
@@ -265,8 +271,7 @@ class _Merge:
         if not self._unmatched:
             return
         left = np.flatnonzero(~self.found)
-        for start in range(0, len(left), _PAIRS):
-            rows = _batch(self._source.take(pa.array(left[start : start + _PAIRS])))
+        for rows in in_parts(self._source, left, _PAIRS):
             self._apply(self._unmatched, {self._source_alias: rows})
 
     def result(self, written: WrittenChange) -> MergeResult:
@@ -291,7 +296,7 @@ class _Merge:
                     hint=f"Its columns: {', '.join(self._source.schema.names)}.",
                     column=name,
                 )
-            column = _array(self._source.column(name))
+            column = whole_column(self._source.column(name), name)
             columns.append(assignment(field, column.type)(column))
         valid = np.ones(self._source.num_rows, np.bool_)
         for column in columns:
@@ -346,9 +351,10 @@ class _Merge:
         hits = np.flatnonzero(found >= 0)
         chosen, partners = self._pairs(rows, hits, found[hits])
         if self._matched:
-            for start in range(0, len(chosen), _PAIRS):
-                part = slice(start, start + _PAIRS)
-                new = self._source.take(pa.array(partners[part]))
+            step = rows_at_once(self._source, _PAIRS)
+            for start in range(0, len(chosen), step):
+                part = slice(start, start + step)
+                new = take_rows(self._source, partners[part])
                 both = self._sides(rows.take(pa.array(chosen[part])), new)
                 yield from self._apply(self._matched, both, origins[chosen[part]])
         if self._not_matched_by_source:
@@ -376,7 +382,7 @@ class _Merge:
         chosen, partners = [], []
         for places, mates in self._candidates(found):
             there, new = hits[places], self._with_keys[mates]
-            both = self._sides(rows.take(pa.array(there)), self._source.take(pa.array(new)))
+            both = self._sides(rows.take(pa.array(there)), take_rows(self._source, new))
             (mask,) = self._expressions.compute([self._rest], both)
             true = np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
             there, new = there[true], new[true]
@@ -399,7 +405,8 @@ class _Merge:
         start = 0
         while start < len(found):
             before = ends[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, side="right")))
+            most = rows_at_once(self._source, _PAIRS)
+            end = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
             places, mates = self._index.same_key(found[start:end])
             yield places + start, mates
             start = end
@@ -429,8 +436,8 @@ class _Merge:
             origins = None if origins is None else origins[~mask]
         return removed
 
-    def _sides(self, old: pa.RecordBatch, new: pa.Table) -> Sides:
-        return {self._target_alias: old, self._source_alias: _batch(new)}
+    def _sides(self, old: pa.RecordBatch, new: pa.RecordBatch) -> Sides:
+        return {self._target_alias: old, self._source_alias: new}
 
     def _ambiguous(self, rows: pa.RecordBatch, row: int) -> ValidationError:
         key = key_text(self._keys, [rows.column(i)[row] for i in self._row_places])

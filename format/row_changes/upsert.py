@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.row_selection import (
+    filtered_table,
+    rows_at_once,
+    take_rows,
+    whole_column,
+)
 from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
@@ -110,8 +116,8 @@ def upsert_rows(
             change.remove(task, matching.outdated(task))
         for file in matching.files if insert else ():
             change.rely_on(file)
-        updated = source.filter(pa.array(matching.changed))
-        inserted = source.filter(pa.array(~matching.found)) if insert else source.slice(0, 0)
+        updated = filtered_table(source, matching.changed)
+        inserted = filtered_table(source, ~matching.found) if insert else source.slice(0, 0)
         ids = None if matching.ids is None else matching.ids[matching.changed]
         change.write_updated(updated, ids)
         change.write_all(inserted)
@@ -141,7 +147,7 @@ class _Matching:
         self._source = source
         self._keys = keys
         self._update = update
-        self._columns = [source.column(f.name).combine_chunks() for f in keys]
+        self._columns = [whole_column(source.column(f.name), f.name) for f in keys]
         for f, column in zip(keys, self._columns, strict=True):
             if column.null_count:
                 raise ValidationError(
@@ -227,10 +233,14 @@ class _Matching:
         self.found[rows] = True
 
     def _differing(self, batch: pa.RecordBatch, fields: Sequence[NestedField], rows: Rows) -> Mask:
-        new = self._source.select([f.name for f in fields]).take(pa.array(rows))
+        source = self._source.select([f.name for f in fields])
         different = np.zeros(len(rows), np.bool_)
-        for i, f in enumerate(fields):
-            different |= differing(batch.column(i), new.column(f.name).combine_chunks())
+        step = rows_at_once(source, len(rows))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            new, old = take_rows(source, rows[part]), batch.slice(start, step)
+            for i in range(len(fields)):
+                different[part] |= differing(old.column(i), new.column(i))
         return different
 
     def _key(self, row: int) -> str:
