@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,6 +29,9 @@ from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.types import PrimitiveType
 from icecomb.format.storage.file_io import FileIO
 
+_MOST_AT_ONCE = 64
+_PARTS = 32
+"""Least number of parts to make of many snapshots, so that their lists are read side by side."""
 _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 
 
@@ -54,15 +57,19 @@ class ManifestTable:
         return ALL_MANIFESTS if self.is_all else MANIFESTS
 
     def parts(self, request: Request) -> Iterator[Part]:
-        """Yield a part for each snapshot that can be selected."""
+        """Yield parts of the snapshots that can be selected, of several where there are many."""
+        snapshots = list(self.snapshots)
+        ids = pa.array([snapshot.snapshot_id for snapshot in snapshots], pa.int64())
         asked = weakened(request.row_filter, {REFERENCE_SNAPSHOT_ID})
-        for snapshot in self.snapshots:
-            known = {REFERENCE_SNAPSHOT_ID: pa.array([snapshot.snapshot_id], pa.int64())}
-            if row_mask(asked, known, 1).true_count:
-                yield partial(self._rows, snapshot)
+        chosen = row_mask(asked, {REFERENCE_SNAPSHOT_ID: ids}, len(ids)).to_pylist()
+        selected = [one for one, is_chosen in zip(snapshots, chosen, strict=True) if is_chosen]
+        # each part is a thread, which costs more than a short list
+        size = max(1, min(_MOST_AT_ONCE, len(selected) // _PARTS))
+        for start in range(0, len(selected), size):
+            yield partial(self._rows, selected[start : start + size])
 
-    def _rows(self, snapshot: Snapshot) -> Iterator[Rows]:
-        rows = [self._row(m, snapshot) for m in read_manifests(self.io, snapshot)]
+    def _rows(self, snapshots: Sequence[Snapshot]) -> Iterator[Rows]:
+        rows = [self._row(m, one) for one in snapshots for m in read_manifests(self.io, one)]
         if rows:
             yield batch_rows(self.schema, list(zip(*rows, strict=True)))
 
