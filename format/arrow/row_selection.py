@@ -52,7 +52,7 @@ def take_rows(table: pa.Table, rows: Rows) -> pa.RecordBatch:
 
 def rows_at_once(table: pa.Table, most: int) -> int:
     """Return how many rows of a table to take at once, at most ``most``, by their size."""
-    return max(1, min(most, _MOST_BYTES * table.num_rows // max(1, table.nbytes)))
+    return max(1, min(most, int(_MOST_BYTES * table.num_rows // max(1, table.nbytes))))
 
 
 def whole_column(column: pa.ChunkedArray, name: str) -> pa.Array:
