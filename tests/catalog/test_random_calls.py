@@ -129,13 +129,13 @@ class Open:
 
 
 @pytest.mark.gate("fourteen calls of a table, again and again")
-@pytest.mark.seeds(40, gate=3)
+@pytest.mark.seeds(40, gate=1)
 def test_calls_by_old_objects_have_an_order(lake, seed):
     by_turns(Round(lake, Random(f"turns {seed}")))
 
 
 @pytest.mark.gate("threads")
-@pytest.mark.seeds(25, gate=2)
+@pytest.mark.seeds(25, gate=1)
 def test_calls_by_threads_have_an_order(lake, seed):
     by_threads(Round(lake, Random(f"threads {seed}")))
 
