@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from icecomb.catalog.configuration.setting import Properties
 from icecomb.catalog.identifier import Identifier, parts_of
 from icecomb.catalog.view.view import View
 from icecomb.format.argument import property_texts
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.errors import NoSuchViewError, UnsupportedError
 from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
 from icecomb.format.spec.schema_argument import as_schema
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from icecomb.catalog.identifier import Name
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.view.view import ViewDefinition
+
+
+_METASTORE: Final = "use a catalog with a metastore, uri=thrift://host:9083"
 
 
 class Views(Protocol):
@@ -58,7 +62,8 @@ class Views(Protocol):
 class ViewCatalog:
     """The methods of a `Catalog` for views.
 
-    Every method raises `UnsupportedError` if the catalog keeps no views: only a metastore does.
+    Only a metastore keeps views: elsewhere there is none, and `create_view` raises
+    `UnsupportedError`.
     """
 
     name: str
@@ -76,7 +81,10 @@ class ViewCatalog:
         Raises:
             NoSuchNamespaceError: If there is no such namespace.
         """
-        return self._kept_views().listed(namespace)
+        if self._views is None:
+            self.load_namespace_properties(namespace)
+            return []
+        return self._views.listed(namespace)
 
     def load_view(self, identifier: Name) -> View:
         """Load a view in its current version.
@@ -85,11 +93,11 @@ class ViewCatalog:
             NoSuchViewError: If there is no such view.
             NoSuchIcebergViewError: If the name is that of something else.
         """
-        return self._kept_views().load(identifier)
+        return self._views_with(identifier).load(identifier)
 
     def view_exists(self, identifier: Name) -> bool:
         """Return whether there is an Iceberg view of this name."""
-        return self._kept_views().exists(identifier)
+        return self._views is not None and self._views.exists(identifier)
 
     def create_view(
         self,
@@ -126,7 +134,11 @@ class ViewCatalog:
             **property_texts("property", properties),
             **self.properties.below("view-override."),
         }
-        return self._kept_views().create(identifier, definition, location, given)
+        if self._views is None:
+            raise UnsupportedError(
+                f"Catalog {self.name} keeps no views: only a metastore does", hint=_METASTORE
+            )
+        return self._views.create(identifier, definition, location, given)
 
     def replace_view(
         self,
@@ -189,7 +201,7 @@ class ViewCatalog:
             TableAlreadyExistsError, ViewAlreadyExistsError: If the new name is taken.
             CommitFailedError: If another writer changed it meanwhile; nothing was renamed.
         """
-        return self._kept_views().rename(from_identifier, to_identifier)
+        return self._views_with(from_identifier).rename(from_identifier, to_identifier)
 
     def drop_view(self, identifier: Name) -> None:
         """Drop a view from the catalog; its metadata files stay.
@@ -198,7 +210,7 @@ class ViewCatalog:
             NoSuchViewError: If there is no such view.
             NoSuchIcebergViewError: If the name is that of something else, which is unchanged.
         """
-        self._kept_views().drop(identifier)
+        self._views_with(identifier).drop(identifier)
 
     def view_commit_status(
         self, identifier: Name, metadata_location: str, *, expectation_sent: bool = False
@@ -209,15 +221,25 @@ class ViewCatalog:
             NoSuchViewError: If there is no such view.
             ValidationError: If the file is another view's.
         """
-        return self._kept_views().commit_status(
+        return self._views_with(identifier).commit_status(
             identifier, metadata_location, expectation_sent=expectation_sent
         )
 
-    def _kept_views(self) -> Views:
+    @abstractmethod
+    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """Return a namespace's properties, as `Catalog.load_namespace_properties`."""
+
+    def _views_with(self, identifier: Name) -> Views:
+        """Return the views, among which may be one of this name.
+
+        Raises:
+            NoSuchViewError: If the catalog keeps none.
+        """
         if self._views is None:
-            raise UnsupportedError(
-                f"Catalog {self.name} keeps no views: only a metastore does",
-                hint="use a catalog with a metastore, uri=thrift://host:9083",
+            name = ".".join(parts_of(identifier))
+            raise NoSuchViewError(
+                f"There is no view {name}: catalog {self.name} keeps none, only a metastore does",
+                hint=_METASTORE,
             )
         return self._views
 

@@ -44,8 +44,12 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
             part = part.select(*dict.fromkeys([*columns, *asked]))
         for batch in part.to_arrow_batches():
             frame = pl.DataFrame(batch)
+            if not frame.width:
+                frame = pl.repeat(None, batch.num_rows, eager=True).to_frame()
             if predicate is not None:
                 frame = frame.filter(predicate)
-            yield frame if columns is None else frame.select(columns)
+            # a frame keeps its rows when it drops all columns, and loses them when it selects none
+            kept = empty.columns if columns is None else columns
+            yield frame.select(kept) if kept else frame.drop(frame.columns)
 
     return register_io_source(read, schema=empty.schema)

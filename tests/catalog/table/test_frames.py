@@ -175,6 +175,43 @@ def test_polars_limits_before_or_after_its_filter(table):
     assert limited.head(5).collect().height == 2
 
 
+WITHOUT_COLUMNS = {
+    "row numbers": lambda frame: frame.with_row_index().select("index"),
+    "groups of them": lambda frame: (
+        frame.with_row_index().group_by(pl.col("index") // 2).len().sort("index")
+    ),
+    "a range": lambda frame: frame.select(pl.int_range(pl.len())),
+    "a repeated value": lambda frame: frame.select(pl.repeat("x", pl.len())),
+    "some rows' numbers": lambda frame: frame.slice(1, 3).with_row_index().select("index"),
+    "a filter of no column": lambda frame: (
+        frame.filter(pl.lit(value=True)).with_row_index().select("index")
+    ),
+    "a filtered range": lambda frame: (
+        frame.filter(pl.col("k") > 1).select(pl.int_range(pl.len()))
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_COLUMNS)
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_a_query_of_polars_that_needs_no_column_has_all_rows(table, what, engine):
+    query, whole = WITHOUT_COLUMNS[what], pl.DataFrame(pa.table(ROWS, SCHEMA))
+    found = query(table.scan().to_polars()).collect(engine=engine)
+    assert found.equals(query(whole.lazy()).collect())
+    assert found.height
+
+
+def test_scans_of_no_column_have_all_rows(table):
+    scan = table.scan().select()
+    assert scan.to_arrow().num_rows == 6
+    assert sum(batch.num_rows for batch in scan.to_arrow_batches()) == 6
+    assert scan.to_arrow_batch_reader().read_all().num_rows == 6
+    assert len(scan.to_pandas()) == 6
+    rows = table.scan()
+    assert duckdb.sql("SELECT count(*), sum(1) FROM rows").fetchall() == [(6, 6)]
+    assert duckdb.sql("SELECT 'x' FROM rows").fetchall() == [("x",)] * 6
+
+
 times = st.integers(-1, 5).map(lambda i: pl.lit(i * 3_600_000_000).cast(pl.Datetime("us", "UTC")))
 OPERATORS = ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "eq_missing")
 leaves = st.one_of(

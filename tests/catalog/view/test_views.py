@@ -436,22 +436,25 @@ def test_a_view_whose_metadata_is_lost_or_broken_is_named_and_can_be_dropped(
     assert catalog.list_views(namespace) == []
 
 
-def test_folders_of_tables_keep_no_views(tmp_path):
+def test_folders_of_tables_have_no_view_and_none_can_be_made(tmp_path):
     files = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    files.create_namespace("a")
+    assert files.list_views("a") == []
+    assert not files.view_exists("a.v")
+    with pytest.raises(NoSuchNamespaceError):
+        files.list_views("b")
     for act in (
-        lambda: files.list_views("a"),
         lambda: files.load_view("a.v"),
-        lambda: files.view_exists("a.v"),
-        lambda: files.create_view("a.v", SCHEMA, QUERIES),
-        lambda: files.create_or_replace_view("a.v", SCHEMA, QUERIES),
         lambda: files.replace_view("a.v", SCHEMA, QUERIES),
         lambda: files.rename_view("a.v", "a.w"),
         lambda: files.drop_view("a.v"),
+        lambda: files.view_commit_status("a.v", "file:/x.json"),
     ):
-        with pytest.raises(
-            UnsupportedError, match="Catalog files keeps no views: only a metastore does"
-        ):
+        with pytest.raises(NoSuchViewError, match="no view a.v: catalog files keeps none"):
             act()
+    for create in (files.create_view, files.create_or_replace_view):
+        with pytest.raises(UnsupportedError, match="Catalog files keeps no views: only a metast"):
+            create("a.v", SCHEMA, QUERIES)
 
 
 HOSTILE = {
