@@ -450,7 +450,7 @@ def test_folders_of_tables_have_no_view_and_none_can_be_made(tmp_path):
         lambda: files.drop_view("a.v"),
         lambda: files.view_commit_status("a.v", "file:/x.json"),
     ):
-        with pytest.raises(NoSuchViewError, match="no view a.v: catalog files keeps none"):
+        with pytest.raises(NoSuchViewError, match=r"no view a\.v: catalog files keeps none"):
             act()
     for create in (files.create_view, files.create_or_replace_view):
         with pytest.raises(UnsupportedError, match="Catalog files keeps no views: only a metast"):
