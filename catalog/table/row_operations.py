@@ -192,7 +192,9 @@ class RowOperations(ABC):
     ) -> None:
         """Replace all rows of the partitions that the new rows belong to.
 
-        Only files of the table's current partition spec are replaced, as by Iceberg Java.
+        They are those of the table's current partition spec. Of files written under another one,
+        the rows that belong to the partitions are replaced, too: such files are rewritten if they
+        hold other rows. (Iceberg Java leaves all of them.)
 
         Args:
             df: The new rows, as for `Table.append`.
@@ -207,14 +209,18 @@ class RowOperations(ABC):
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether the change was committed.
         """
-        from icecomb.catalog.table.arrow_input import arrow_data
+        from icecomb.catalog.table.arrow_input import OneUse, arrow_data
         from icecomb.format.row_changes.table_delete import replace_partitions
 
         check_flags(merge_schema=merge_schema)
-        data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
+        data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
         wanted = data.schema if merge_schema else None
-        with self._writing(snapshot_properties, branch, wanted) as (target, commit):
-            commit(replace_partitions(target, data))
+
+        def replace() -> None:
+            with self._writing(snapshot_properties, branch, wanted) as (target, commit):
+                commit(replace_partitions(target, data.rows))
+
+        self._on_readable_state(replace, data)
 
     def upsert(  # noqa: PLR0917 - PyIceberg's signature
         self,

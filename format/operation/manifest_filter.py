@@ -56,7 +56,9 @@ class ManifestFilter:
         paths: The files to remove; see `remove_file`.
         vectors: The deletion vectors to remove.
         partitions: The partitions of which all files are removed.
-        expression: A filter that removes the files whose every row matches; None removes none.
+        expression: A filter that removes the files whose every row matches; None removes none. It
+            does not concern specs of which there are `partitions`.
+        hint: The way on where a file holds rows that match and others.
         require_paths: Whether to refuse the commit if one of `paths` does not exist.
         removed: The files that the last `apply` removed.
         replaced: The number of manifests that the last `apply` rewrote.
@@ -69,6 +71,7 @@ class ManifestFilter:
         self._places: set[PartitionValues] | None = set()
         self.partitions: set[PartitionValues] = set()
         self.expression: BooleanExpression | None = None
+        self.hint = "rewrite the file without the rows, or delete the rows by a delete file"
         self.require_paths = False
         self.removed: list[DataFile] = []
         self.replaced = 0
@@ -158,9 +161,14 @@ class ManifestFilter:
         self.removed, self.replaced = [], 0
         out = []
         chosen: dict[_Key, tuple[ManifestFile, FileMatcher | None]] = {}
+        by_partition = {spec_id for spec_id, _ in self.partitions}
         for manifest in manifests:
             if cache_key(manifest) not in self._done and manifest.has_live_files():
-                by_filter = matcher is not None and matcher.might_contain(manifest)
+                by_filter = (
+                    matcher is not None
+                    and manifest.partition_spec_id not in by_partition
+                    and matcher.might_contain(manifest)
+                )
                 if by_filter or self._may_name(manifest, places):
                     chosen[cache_key(manifest)] = manifest, matcher if by_filter else None
 
@@ -263,7 +271,7 @@ class ManifestFilter:
             raise ValidationError(
                 f"Cannot remove file {path}: some, but not all, of its rows may match "
                 f"{self.expression}",
-                hint="rewrite the file without the rows, or delete the rows by a delete file",
+                hint=self.hint,
                 path=path,
             )
         found: Mask = rows & must & might

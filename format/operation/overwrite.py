@@ -17,6 +17,12 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.operation.partition_rows import (
+    OTHER_SPEC_HINT,
+    has_other_specs,
+    partition_rows,
+)
+from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.snapshot import Operation
 
@@ -187,7 +193,9 @@ class OverwriteFiles(MergingProducer):
 class ReplacePartitions(MergingProducer):
     """A replacement of all files in the partitions that the new files belong to.
 
-    In an unpartitioned table, these are all files.
+    In an unpartitioned table, these are all files. Files of other specs are removed if all of their
+    rows belong to the partitions; the commit is refused if only some of them may. (Iceberg Java
+    leaves both, so that the new rows lie beside the old ones.)
     """
 
     _append_only = False
@@ -221,20 +229,34 @@ class ReplacePartitions(MergingProducer):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
-        partitions = {(f.spec_id, partition_key(f.partition)) for f in self.added[_DATA].values()}
+        added = self.added[_DATA].values()
+        partitions = {(f.spec_id, partition_key(f.partition)) for f in added}
         everything = any(not values for _, values in partitions)
+        rows = None if everything else self._rows_elsewhere(base, parent)
         for found in self.filters.values():
             if everything:
                 found.expression = AlwaysTrue()
             else:
-                found.partitions = partitions
+                found.partitions, found.expression = partitions, rows
+                found.hint = OTHER_SPEC_HINT
         history = self.history(base, parent)
-        where = None if everything else partitions
+        where = None if everything or rows is not None else partitions
+        wanted = None if rows is None else self.rows(base, rows)
         if self._no_conflicting_data:
-            history.no_new_data(partitions=where)
+            history.no_new_data(wanted, where)
         if self._no_conflicting_deletes:
-            history.no_new_deletes(partitions=where)
-            history.no_removed_data(partitions=where)
+            history.no_new_deletes(wanted, where)
+            history.no_removed_data(wanted, where)
+
+    def _rows_elsewhere(
+        self, base: TableMetadata, parent: Snapshot | None
+    ) -> BooleanExpression | None:
+        """Return the filter of the partitions' rows, if the table has files of other specs."""
+        added = self.added[_DATA].values()
+        manifests = parent_manifests(self.io, base, parent) if len(base.specs()) > 1 else ()
+        if not has_other_specs(manifests, (file.spec_id for file in added)):
+            return None
+        return partition_rows(base, self._schema or base.schema(), added)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Implement `SnapshotProducer.manifests`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,7 @@ class RowLevelChange(ABC):
         self._left_alone: dict[FileIdentity, DataFile] = {}
         self._writer = DataWriter(target.io, target.metadata, self.operation_id)
         self._lineage = lineage(target.metadata)
+        self._given: Sequence[DataFile] = ()
         self._moved: DataWriter | None = None
         self._without_ids = False
 
@@ -125,6 +127,10 @@ class RowLevelChange(ABC):
         """
         (self._moved or self._writer).write_all(data)
 
+    def add_files(self, files: Sequence[DataFile]) -> None:
+        """Add data files that are written already; after an error they are removed, too."""
+        self._given = files
+
     def write_updated(self, rows: pa.Table, ids: Rows | None) -> None:
         """Add new values of removed rows, which keep their ids.
 
@@ -160,7 +166,7 @@ class RowLevelChange(ABC):
 
     def _close(self) -> list[DataFile]:
         """Finish the data files, and return them."""
-        files = self._writer.close()
+        files = [*self._given, *self._writer.close()]
         return files if self._moved is None else [*files, *self._moved.close()]
 
     @abstractmethod
@@ -173,6 +179,7 @@ class RowLevelChange(ABC):
 
     def abort(self, problem: BaseException) -> None:
         """Remove all written files."""
+        self.target.io.delete([file.file_path for file in self._given])
         self._writer.abort(problem)
         if self._moved is not None:
             self._moved.abort(problem)

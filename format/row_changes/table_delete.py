@@ -12,6 +12,8 @@ from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.overwrite import ReplacePartitions
+from icecomb.format.operation.partition_rows import has_other_specs, partition_rows
+from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.row_changes.file_replacement import replace_by
 from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_level_change import (
@@ -83,6 +85,8 @@ def overwrite_rows(
 def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | None:
     """Replace all rows of the partitions, of the current spec, that new rows belong to.
 
+    Files of other specs that also hold other rows are rewritten.
+
     Args:
         target: The table, which must be partitioned.
         data: The new rows; if there are none, nothing is changed.
@@ -100,8 +104,18 @@ def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | 
     operation = ReplacePartitions(target.io, target.snapshot_properties, target.branch)
     operation.validate_from_snapshot(target.snapshot_id())
     files = write_data(target.io, target.metadata, data)
+    if not files:
+        return None
+    metadata = target.metadata
+    manifests = parent_manifests(target.io, metadata, target.snapshot())
+    if has_other_specs(manifests, [metadata.default_spec_id]):
+        rows = partition_rows(metadata, metadata.schema(), files)
+        with CopyOnWrite(target, "delete") as change:
+            change.add_files(files)
+            _remove_matching(change, rows)
+            return change.finish(rows)
     replace_by(operation, files, serializable=serializable)
-    return WrittenChange(operation, target.written_with, files) if files else None
+    return WrittenChange(operation, target.written_with, files)
 
 
 def _remove_matching(change: RowLevelChange, row_filter: BooleanExpression) -> None:

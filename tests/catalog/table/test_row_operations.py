@@ -34,15 +34,16 @@ from icecomb.format.expressions.expression import AlwaysFalse, EqualTo, LessThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.operation.overwrite import OverwriteFiles
+from icecomb.format.operation.overwrite import OverwriteFiles, ReplacePartitions
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_management import ManageSnapshots
 from icecomb.format.row_changes.table_append import append_rows
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
-from icecomb.format.rows.write.data_writer import DataWriter
+from icecomb.format.rows.write.data_writer import DataWriter, write_data
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
+from tests.rings import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
 NAN = float("nan")
@@ -344,6 +345,87 @@ def test_a_dynamic_overwrite_replaces_the_partitions_of_the_new_rows(lake):
     assert summary(table)["replace-partitions"] == "true"
     table.dynamic_partition_overwrite(frame())
     assert len(table.snapshots()) == 2
+
+
+OF_TIMES = pa.schema([*SCHEMA, ("t", pa.timestamp("us"))])
+HOUR = 3_600_000_000
+
+
+def timed(*rows) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, OF_TIMES, strict=True)]
+    return pa.table(arrays, OF_TIMES)
+
+
+@pytest.mark.parametrize(
+    "before", sampled([[], [("id", "bucket[3]")], [("x", "identity")]], keep=1), ids=str
+)
+@pytest.mark.parametrize(
+    "after",
+    [
+        [("s", "identity"), ("t", "day")],
+        [("s", "truncate[1]"), ("x", "identity")],
+        [("id", "bucket[2]"), ("t", "month")],
+    ],
+    ids=str,
+)
+def test_a_dynamic_overwrite_replaces_rows_of_its_partitions_written_under_another_spec(
+    lake, before, after
+):
+    """As PyIceberg's, which does so for columns as they are; Iceberg Java leaves such files."""
+    values = itertools.product(("a", "ab", None), (1.0, NAN, None), (0, 25 * HOUR, None))
+    given = [(i, *each) for i, each in enumerate(values)]
+    table = new_table(lake, timed(*given), schema=OF_TIMES, partition=before)
+    with table.update_spec() as update:
+        for field in table.spec().fields:
+            update.remove_field(field.name)
+        for number, (column, transform) in enumerate(after):
+            update.add_field(column, transform, f"new_{number}")
+    table.append(timed((40, "b", 2.0, 0), (41, "a", 1.0, 0)))
+    new = [(50, "a", NAN, 1), (51, None, 1.0, 26 * HOUR)]
+
+    def partition(row):
+        values = dict(zip(OF_TIMES.names, row, strict=True))
+        fields = table.schema()
+        return [
+            str(parse_transform(name).apply(values[column], fields.find_field(column).field_type))
+            for column, name in after
+        ]
+
+    replaced = [partition(row) for row in new]
+    old = (*given, (40, "b", 2.0, 0), (41, "a", 1.0, 0))
+    kept = [row for row in old if partition(row) not in replaced]
+    assert 0 < len(kept) < len(old)
+    table.dynamic_partition_overwrite(timed(*new))
+    found = table.scan().to_arrow().to_pylist()
+    assert sorted(row["id"] for row in found) == sorted(row[0] for row in (*kept, *new))
+    table.dynamic_partition_overwrite(timed(*new))
+    assert table.scan().to_arrow().num_rows == len(found)
+
+
+def test_files_of_another_spec_are_replaced_whole_or_not_at_all_where_their_rows_are_not_read(lake):
+    """Spark's dynamic overwrite, whose commit reads no rows."""
+    table = new_table(lake, frame((1, "a", 1.0), (2, "a", 2.0)), frame((3, "c", 3.0)))
+    table.append(frame((4, "b", 4.0), (5, "d", 5.0)))
+    with table.update_spec() as update:
+        update.add_field("s", "identity")
+    table.append(frame((6, "a", 6.0), (7, "c", 7.0)))
+
+    def replace_partitions(*given):
+        files = write_data(table.io, table.metadata, frame(*given))
+        operation = ReplacePartitions(table.io)
+        for file in files:
+            operation.append_data_file(file)
+        table.commit(operation)
+
+    replace_partitions((10, "a", 0.0), (11, "new", 0.0))
+    assert sorted(row[0] for row in rows(table)) == [3, 4, 5, 7, 10, 11]
+    with pytest.raises(ValidationError, match="some, but not all, of its rows") as refusal:
+        replace_partitions((12, "d", 0.0))
+    assert "rewrite_data_files with the option rewrite-all" in refusal.value.hint
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    replace_partitions((12, "d", 0.0))
+    assert sorted(row[0] for row in rows(table)) == [3, 4, 7, 10, 11, 12]
 
 
 def test_a_dynamic_overwrite_of_an_unpartitioned_table_is_refused(lake):
