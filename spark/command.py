@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
 
 
 @click.command("spark-conf")
@@ -62,6 +63,12 @@ def spark_conf(
         jar=jar.bridge_jar(jar.spark_home(spark_home)) if spark_home else None,
         deploy_mode=deploy_mode,
     )
+    if session_catalog or name == conf.SESSION_CATALOG:
+        application.warn(
+            "INSERT OVERWRITE of tables that `icecomb migrate apply` converted goes on as before, "
+            f"by their property {PARTITION_OVERWRITE_MODE}; of other Iceberg tables it replaces "
+            "all rows unless spark.sql.sources.partitionOverwriteMode is dynamic"
+        )
     if application.text:
         application.output.lines(conf.command_lines(found))
     elif application.json:

@@ -49,7 +49,7 @@ def _default(known: Property[object]) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         return f"`{value:g}{'s' if known.accepted.startswith(DURATION) else ''}`"
-    return "" if value is None else f"`{value}`"
+    return "" if value is None or not str(value) else f"`{value}`"
 
 
 def _accepted(known: Property[object]) -> str:

@@ -26,12 +26,20 @@ from icecomb.catalog.migrate.selection import (
     was_migrated,
 )
 from icecomb.catalog.report.progress import threads_each
+from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.catalog.migrate.applying.snapshotting import Snapshotted
 
 _T = TypeVar("_T")
+
+_OVERWRITES = (
+    "INSERT OVERWRITE in Spark goes on as before in icecomb's catalogs, by the property "
+    f"{PARTITION_OVERWRITE_MODE} of a migrated table; in Iceberg's own it replaces the whole table "
+    "unless spark.sql.sources.partitionOverwriteMode is dynamic"
+)
+"""What is said of partitioned tables when they are migrated and finalized."""
 
 _choices = (
     click.option(
@@ -295,6 +303,7 @@ def apply(
         return BLOCKED if made is None else _show_second(application, chosen.tables[0], made)
     if chosen.many:
         threads = threads_each(many.jobs)
+        partitions: list[int] = []
 
         def work(name: tuple[str, str]) -> Result:
             try:
@@ -303,10 +312,14 @@ def apply(
                 )
             except AlreadyIcebergError as error:
                 return Result({"table": ".".join(name), "already": True}, error.message)
+            partitions.append(0 if done.already else done.partitions)
             detail = f"{done.rows:,} rows in {done.files:,} files"
             return Result(done.to_json(), f"{'already: ' if done.already else ''}{detail}")
 
-        return many.run(application, chosen, work, "applying")
+        code = many.run(application, chosen, work, "applying")
+        if any(partitions):
+            application.warn(_OVERWRITES)
+        return code
     convert = partial(migration.apply, catalog, chosen.tables[0], choices, wait=wait)
     try:
         done = _unless_blocked(application, partial(convert, progress=progress, **wanted))
@@ -320,6 +333,8 @@ def apply(
     application.output.facts(done.to_json())
     if done.already:
         application.warn(f"{done.table} was migrated before: nothing was done")
+    elif done.partitions:
+        application.warn(_OVERWRITES)
     return OK
 
 
@@ -436,9 +451,12 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
     catalog = application.metastore()
     chosen = many.select(application, was_migrated, changing=True)
 
+    partitions: list[int] = []
+
     def work(name: tuple[str, str]) -> Result:
         migration.finalize(catalog, name, dry_run=not yes, unverified=unverified)
         facts = migration.status(catalog, name)
+        partitions.append(facts["partitions"])
         if yes or facts["state"] == "finalized":
             return Result(facts, "finalized")
         verified = () if "verified" in facts["steps"] else ("it was not compared: verify it first",)
@@ -458,6 +476,11 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
         except UnverifiedError as error:
             application.complain(error)
             code = BLOCKED
+    if any(partitions):
+        application.warn(
+            f"{_OVERWRITES}; finalize keeps the property: ALTER TABLE ... UNSET TBLPROPERTIES "
+            f"('{PARTITION_OVERWRITE_MODE}') leaves it to that setting everywhere"
+        )
     if not yes:
         application.warn("dry run: add --yes to do it")
     return code

@@ -216,11 +216,12 @@ class RowOperations(ABC):
         data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
         wanted = data.schema if merge_schema else None
 
-        def replace() -> None:
+        def replace() -> tuple[None, bool]:
             with self._writing(snapshot_properties, branch, wanted) as (target, commit):
                 commit(replace_partitions(target, data.rows))
+                return None, True
 
-        self._on_readable_state(replace, data)
+        self._on_newest(replace, data)
 
     def upsert(  # noqa: PLR0917 - PyIceberg's signature
         self,

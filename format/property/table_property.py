@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError
@@ -467,6 +468,19 @@ INTEROP: Final = choices(
     "icecomb.interop",
     ("hive", "spark", "trino", "impala"),
     "The engines that use the table: `icecomb doctor TABLE` reports what one of them lacks.",
+)
+PARTITION_OVERWRITE_MODE: Final = replace(
+    choice(
+        "icecomb.partition-overwrite-mode",
+        ("dynamic", "static"),
+        "How Spark's `INSERT OVERWRITE` and `insertInto` go on after a migration: with `dynamic`, "
+        "as on Hive's tables, they replace the partitions that get rows, unless the session itself "
+        "runs `SET spark.sql.sources.partitionOverwriteMode=static`; with `static` they follow "
+        "that setting, as on Spark's own tables. With either, a `PARTITION` clause that names a "
+        "whole partition replaces it, even by no rows. Without the property the setting alone "
+        "decides, as in Iceberg.",
+    ),
+    default="",
 )
 EXTERNAL: Final = text(
     "EXTERNAL",

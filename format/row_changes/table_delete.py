@@ -82,7 +82,7 @@ def overwrite_rows(
         return change.finish(row_filter)
 
 
-def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | None:
+def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | NoChange | None:
     """Replace all rows of the partitions, of the current spec, that new rows belong to.
 
     Files of other specs that also hold other rows are rewritten.

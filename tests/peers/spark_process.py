@@ -112,6 +112,10 @@ class SparkProcess:
         """Replaces the rows of a table that match a condition by those of a query."""
         self._ask({"overwrite": table, "where": where, "sql": rows, "options": options})
 
+    def insert_into(self, table: str, rows: str, **options: str) -> None:
+        """Overwrites a table by `insertInto` of a DataFrame with the rows of a query."""
+        self._ask({"insert into": table, "sql": rows, "options": options})
+
     def function(self, name: str, code: str, kind: str) -> None:
         """Makes a function of SQL of the function of that name in some code.
 

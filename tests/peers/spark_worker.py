@@ -5,7 +5,7 @@ as JSON. Requests: {"sql": text}, with "columns" for their names and types as th
 and {"delete": table, "columns": [...], "where": text, "format": name} with Iceberg's jar; {"stream": table, "checkpoint": folder,
 "into": folder, "options": {...}} for a streaming query that ends with what there is; {"sink": table, "schema": text, "source": folder,
 "checkpoint": folder, "options": {...}} for one that writes the rows of JSON files into a table (null: nowhere), a file a batch; {"prepare": text} for a
-statement that {"run": number} runs later; {"overwrite": table, "where": text, "sql": text, "options": {...}}; {"read": table, "options": {...}, "cache": true or false}; {"function": name, "code": text, "kind": type} makes a function of SQL of the code's function of
+statement that {"run": number} runs later; {"overwrite": table, "where": text, "sql": text, "options": {...}}; {"insert into": table, "sql": text, "options": {...}}; {"read": table, "options": {...}, "cache": true or false}; {"function": name, "code": text, "kind": type} makes a function of SQL of the code's function of
 that name. Answers: {"rows": [...]} or {"error": text}.
 """
 
@@ -127,6 +127,13 @@ def overwrite(spark: SparkSession, request: dict[str, Any]) -> list[list[object]
     return []
 
 
+def insert_into(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
+    """Overwrites a table by `insertInto` with the rows of a query."""
+    write = spark.sql(request["sql"]).write.options(**request["options"])
+    write.insertInto(request["insert into"], overwrite=True)
+    return []
+
+
 def function(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
     """Registers a function; one of a module that tasks could not import goes with them."""
     module: dict[str, Any] = {"__name__": "__main__"}
@@ -142,6 +149,8 @@ def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[object]]:
         return sink(spark, request)
     if "overwrite" in request:
         return overwrite(spark, request)
+    if "insert into" in request:
+        return insert_into(spark, request)
     if "delete" in request:
         return delete_by_values(spark, request)
     if "prepare" in request or "run" in request:

@@ -70,9 +70,11 @@ def test_the_spark_sql_shell_creates_fills_reads_and_drops_a_table(metastore, tm
 
 
 def test_the_lines_are_also_json_for_programs(metastore):
-    done = _icecomb("--output", "json", "--uri", metastore.uri, "spark-conf", "ice", "--hive")
+    asked = ("--uri", metastore.uri, "spark-conf", "ice", "--session-catalog")
+    done = _icecomb("--output", "json", *asked)
+    assert "icecomb.partition-overwrite-mode" in done.stderr
     conf = json.loads(done.stdout)
-    done = _icecomb("--output", "csv", "--uri", metastore.uri, "spark-conf", "ice", "--hive")
+    done = _icecomb("--output", "csv", *asked)
     header, *lines = csv.reader(io.StringIO(done.stdout))
     assert header == ["key", "value"]
     # a spreadsheet would take -D… for a formula

@@ -38,6 +38,7 @@ from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.obstacle import constraint_findings
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.mapping import mapping_of
+from icecomb.catalog.migrate.source.source import provider_of
 from icecomb.catalog.report.progress import THREADS
 from icecomb.catalog.table.takeover import BlockedError
 from icecomb.format.argument import property_texts
@@ -53,6 +54,7 @@ from icecomb.format.property.table_property import (
     GC_ENABLED,
     INTEROP,
     NAME_MAPPING,
+    PARTITION_OVERWRITE_MODE,
     RESERVED_PROPERTIES,
     check_no_entry_properties,
 )
@@ -270,7 +272,7 @@ class Takeover:
         return HiveParts(self._context, journal, self._threads, self._wait_s)
 
     def _wanted_properties(self, table: HiveTable) -> dict[str, str]:
-        given = {**iceberg_properties(table.parameters), **self._properties}
+        given = {**iceberg_properties(table), **self._properties}
         return {**given, **engine_properties(self._interop, given, self._context.settings)}
 
     def _write_metadata(
@@ -407,13 +409,18 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
     return given
 
 
-def iceberg_properties(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters of a Hive table that become properties of the Iceberg table."""
-    return {
+def iceberg_properties(table: HiveTable) -> dict[str, str]:
+    """Return the properties that the Iceberg table has from a Hive table.
+
+    They are the parameters that do not describe only the Hive table, and how Spark overwrites it.
+    """
+    mode = "dynamic" if provider_of(table) == "hive" else "static"
+    kept = {
         key: value
-        for key, value in parameters.items()
+        for key, value in table.parameters.items()
         if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
     }
+    return {PARTITION_OVERWRITE_MODE.key: mode, **kept}
 
 
 def _kept_parameters(parameters: Mapping[str, str]) -> dict[str, str]:

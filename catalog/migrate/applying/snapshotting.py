@@ -83,7 +83,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
             )
         if found := context.overwritten(table):
             raise found.error
-        wanted = {**iceberg_properties(table.parameters), **given}
+        wanted = {**iceberg_properties(table), **given}
         wanted |= engine_properties(engines, wanted, context.settings)
         if table.storage.location:
             _check_apart(context, table.storage.location, home)

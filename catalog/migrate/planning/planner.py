@@ -16,7 +16,11 @@ from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.planning.neighbor import Neighbors
 from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
-from icecomb.catalog.migrate.planning.reader_finding import reader_finding, version_findings
+from icecomb.catalog.migrate.planning.reader_finding import (
+    overwrite_findings,
+    reader_finding,
+    version_findings,
+)
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.planning.view_reference import ViewReferences
 from icecomb.catalog.report.finding import Finding, blocker, note
@@ -127,6 +131,7 @@ class Planner:
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
         options, settings = self._options, self._catalog.properties
         yield reader_finding(table, settings, options.interop)
+        yield from overwrite_findings(table)
         yield from version_findings(table, settings, options.interop, options.format_version)
         yield from replication_findings(table, self._database(table.database))
         yield from self._views.findings(table) if self._views else self._unread

@@ -8,10 +8,10 @@ from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED, FORMA
 from icecomb.catalog.configuration.engine_version import too_old_engines
 from icecomb.catalog.hive.engine import engine_properties
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.source.source import format_of
+from icecomb.catalog.migrate.source.source import format_of, provider_of
 from icecomb.catalog.report.finding import Finding, blocker, note, warning
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.property.table_property import HIVE_ENGINE, INTEROP
+from icecomb.format.property.table_property import HIVE_ENGINE, INTEROP, PARTITION_OVERWRITE_MODE
 from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
 
 
@@ -44,7 +44,8 @@ def reader_finding(
         f"users of the name {name} get an Iceberg table from then on",
         "`icecomb spark-conf --session-catalog` keeps the name for Spark; docs/migration.md",
         (
-            f"Spark with icecomb's or Iceberg's session catalog: {name} as before",
+            f"Spark with icecomb's or Iceberg's session catalog: {name} as before"
+            + (", but INSERT OVERWRITE (overwrite-mode)" if table.partition_keys else ""),
             f"Spark without it: {name} fails; the table is <catalog>.{name} in an Iceberg catalog"
             + (
                 f". Any: SHOW TABLE EXTENDED of {table.database}, as Hive reads it"
@@ -56,6 +57,34 @@ def reader_finding(
             "views and jobs that name it: as the engine that runs them",
         ),
     )
+
+
+def overwrite_findings(table: HiveTable) -> Iterator[Finding]:
+    """Yield the finding about Spark's INSERT OVERWRITE of a partitioned table.
+
+    Args:
+        table: The Hive table.
+    """
+    if not table.partition_keys:
+        return
+    setting = "spark.sql.sources.partitionOverwriteMode"
+    if provider_of(table) == "hive":
+        yield warning(
+            "overwrite-mode",
+            "INSERT OVERWRITE and insertInto replace the partitions that get rows, as before, only "
+            "where Spark has icecomb's catalogs: in Iceberg's own they replace the whole table",
+            f"set {setting}=dynamic where jobs that overwrite the table run with Iceberg's own "
+            f"catalogs; in icecomb's, the property {PARTITION_OVERWRITE_MODE} says so",
+        )
+    else:
+        yield note(
+            "overwrite-mode",
+            f"INSERT OVERWRITE and insertInto follow {setting}, as before; a PARTITION clause that "
+            "names a whole partition empties it, if there is no row for it, only in icecomb's "
+            "catalogs where that is dynamic",
+            f"the property {PARTITION_OVERWRITE_MODE} says so; leave the setting static for such "
+            "jobs where Spark has Iceberg's own catalogs",
+        )
 
 
 def version_findings(

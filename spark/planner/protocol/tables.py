@@ -113,6 +113,7 @@ class TableDescription(Message):
         has_files: Whether it is read by `PlanScan`; else by `ReadRows`.
         takes_any_rows: Whether the planner, not Spark, checks the columns of written rows.
         evolves: Whether statements with schema evolution may change its columns.
+        overwrite_mode: `icecomb.partition-overwrite-mode`, or null.
         has_lineage: Whether its rows have ids, see `icecomb.format.rows.values.metadata_columns`.
         table: The name of the table itself.
         below: Whether the name selected something below the table, see `selectors`.
@@ -129,6 +130,7 @@ class TableDescription(Message):
     has_files: bool
     takes_any_rows: bool
     evolves: bool
+    overwrite_mode: str | None
     has_lineage: bool
     table: tuple[str, ...]
     below: bool

@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
-from icecomb.format.property.table_property import ACCEPT_ANY_SCHEMA, DATA_FORMAT, SCHEMA_EVOLUTION
+from icecomb.format.property.table_property import (
+    ACCEPT_ANY_SCHEMA,
+    DATA_FORMAT,
+    PARTITION_OVERWRITE_MODE,
+    SCHEMA_EVOLUTION,
+)
 from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.spark.partitioning import spark_transforms
 from icecomb.spark.planner.protocol import (
@@ -158,6 +163,7 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
         has_files=state.has_files,
         takes_any_rows=state.metadata_table is None and takes_any_rows(state.metadata),
         evolves=not state.is_read_only and SCHEMA_EVOLUTION.of(state.metadata.properties),
+        overwrite_mode=PARTITION_OVERWRITE_MODE.of(state.metadata.properties) or None,
         has_lineage=(state.has_files and not state.moves_rows and bool(lineage(state.metadata))),
         table=state.identifier,
         below=False,

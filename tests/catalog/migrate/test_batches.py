@@ -67,7 +67,8 @@ def test_tables_of_a_pattern_go_all_the_way_and_back(
     before = [table.state for table in tables]
     pattern = f"made.{prefix}*"
     code, found, err = run("apply", pattern, "--accept", "subdirectories", "--jobs", "3")
-    assert (code, outcomes(found), err) == (0, ["done"] * 5, "")
+    assert (code, outcomes(found)) == (0, ["done"] * 5)
+    assert err.startswith("INSERT OVERWRITE in Spark goes on as before in icecomb's catalogs")
     assert sorted(found) == sorted(table.name for table in tables)
     assert [found[table.name]["result"]["rows"] for table in tables] == [1] * 5
     # again: what is done is said to be
@@ -79,7 +80,9 @@ def test_tables_of_a_pattern_go_all_the_way_and_back(
     code, found, _ = run("status", pattern)
     assert (code, {one["detail"] for one in found.values()}) == (0, {"verified"})
     code, found, err = run("finalize", pattern)
-    assert (code, err) == (0, "dry run: add --yes to do it\n")
+    assert code == 0
+    assert "finalize keeps the property" in err
+    assert err.endswith("dry run: add --yes to do it\n")
     assert "maintenance may delete the 1 files that were Hive's" in found[tables[0].name]["detail"]
     code, found, err = run("revert", pattern)
     assert (code, err) == (0, "dry run: add --yes to do it\n")

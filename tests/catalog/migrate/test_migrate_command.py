@@ -119,9 +119,13 @@ def test_csv_has_what_json_has(make_hive_table: Any, run: Any) -> None:
 def test_a_dry_run_of_finalize_refuses_what_finalize_refuses(
     make_hive_table: Any, run: Any
 ) -> None:
-    table = make_hive_table({"id": "bigint"}, rows=numbers(1))
-    assert run("apply", table.name)[0] == 0
-    assert run("finalize", table.name)[0] == 0
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    code, _, err = run("apply", table.name)
+    assert code == 0
+    assert "INSERT OVERWRITE in Spark goes on as before in icecomb's catalogs" in err
+    code, _, err = run("finalize", table.name)
+    assert code == 0
+    assert "finalize keeps the property" in err
     assert run("revert", table.name, "--yes")[0] == 0
     for choice in ((), ("--yes",)):
         code, out, err = run("finalize", table.name, *choice)

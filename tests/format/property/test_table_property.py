@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from icecomb.catalog import load_catalog
+from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying.migration import iceberg_properties
 from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.evolution.property_update import UpdateProperties
@@ -13,6 +14,7 @@ from icecomb.format.property.table_property import (
     ENTRY_PROPERTIES,
     GC_ENABLED,
     OBJECT_STORE,
+    PARTITION_OVERWRITE_MODE,
     RESERVED_PROPERTIES,
     TABLE_PROPERTIES,
 )
@@ -199,7 +201,13 @@ def test_a_table_is_neither_made_replaced_nor_changed_with_a_wrong_property(tmp_
 def test_a_hive_table_that_was_an_iceberg_table_brings_no_reserved_property():
     reserved = RESERVED_PROPERTIES | ENTRY_PROPERTIES
     parameters = {**dict.fromkeys(reserved, "1"), "numRows": "3", "mine": "x"}
-    assert iceberg_properties(parameters) == {"mine": "x"}
+    table = HiveTable("db", "t", parameters=parameters)
+    mode = PARTITION_OVERWRITE_MODE.key
+    assert iceberg_properties(table) == {"mine": "x", mode: "dynamic"}
+    parameters["spark.sql.sources.provider"] = "PARQUET"
+    assert iceberg_properties(table) == {"mine": "x", mode: "static"}
+    parameters[mode] = "dynamic"
+    assert iceberg_properties(table)[mode] == "dynamic"
 
 
 def test_a_table_that_has_a_wrong_property_already_is_read_and_mended(tmp_path):

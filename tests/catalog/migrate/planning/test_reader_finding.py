@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,11 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.migrate.planning.reader_finding import reader_finding, version_findings
+from icecomb.catalog.migrate.planning.reader_finding import (
+    overwrite_findings,
+    reader_finding,
+    version_findings,
+)
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import UnsupportedError, ValidationError
 
@@ -137,6 +142,24 @@ def test_the_plan_names_engines_too_old_for_the_format_version_that_is_asked_for
     )
     if told is not None:
         assert told[1] in found[0].message
+
+
+def test_the_plan_says_of_partitioned_tables_what_an_overwrite_replaces() -> None:
+    whole = HiveTable("db", "t")
+    assert not list(overwrite_findings(whole))
+    hive = replace(whole, partition_keys=(FieldSchema("k", "string"),))
+    sparks = replace(hive, parameters={"spark.sql.sources.provider": "parquet"})
+    for table, severity, says in (
+        (hive, Severity.WARNING, "in Iceberg's own they replace the whole table"),
+        (sparks, Severity.NOTE, "follow spark.sql.sources.partitionOverwriteMode, as before"),
+    ):
+        [found] = overwrite_findings(table)
+        assert (found.code, found.severity) == ("overwrite-mode", severity)
+        assert says in found.message
+        assert "icecomb.partition-overwrite-mode" in found.remedy
+        assert "but INSERT OVERWRITE" in line_of(
+            reader_finding(table, {}, None), "Spark with icecomb"
+        )
 
 
 @pytest.mark.parametrize(("stated", "version", "told"), [("3", 2, 1), ("3", 3, 0), ("2", 2, 0)])

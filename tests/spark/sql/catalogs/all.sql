@@ -55,6 +55,6 @@ DESCRIBE lake.db.v;
 DROP TABLE lake.db.v;
 --! TABLE_OR_VIEW_NOT_FOUND
 DROP TABLE IF EXISTS lake.db.v;
-DROP TABLE lake.db.t;
+DROP TABLE lake.db.t PURGE;
 SHOW TABLES IN lake.db;
 --> none

@@ -13,3 +13,5 @@ SHOW TABLES IN lake.db LIKE 'x*';
 SHOW VIEWS IN lake.db;
 --> none
 DROP TABLE lake.db.t;
+--! cannot be dropped without its files
+DROP TABLE lake.db.t PURGE;

@@ -11,6 +11,7 @@ import org.icecomb.spark.functions.FilterFunctions;
 import org.icecomb.spark.source.CarriedLineage;
 import org.icecomb.spark.source.ChosenStates;
 import org.icecomb.spark.source.KeyFilters;
+import org.icecomb.spark.source.PartitionOverwrites;
 import org.icecomb.spark.source.ReadTargets;
 import org.icecomb.spark.statement.ExtensionOrder;
 import org.icecomb.spark.statement.ProcedureCalls;
@@ -53,6 +54,7 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
+    extensions.injectResolutionRule(PartitionOverwrites::new);
     SparkVersion.keepSources(extensions);
     if (!SparkVersion.keepsMetadata()) {
       extensions.injectPostHocResolutionRule(CarriedLineage::new);

@@ -38,6 +38,7 @@ import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.MissingRowsScanBuilder;
+import org.icecomb.spark.source.PartitionOverwrites;
 import org.icecomb.spark.write.MissingRows;
 import org.icecomb.spark.write.RowLevelDelta;
 import org.icecomb.spark.write.RowLevelRewrite;
@@ -141,6 +142,11 @@ public final class IcecombTable
     return new IcecombTable(
         handle, description, withFunctions, read, written, queried, how, named, namedInOutput,
         carriesLineage);
+  }
+
+  /** How INSERT OVERWRITE goes on after a migration; null if the session alone decides. */
+  public String overwriteMode() {
+    return description.overwriteMode();
   }
 
   /** Whether its rows have ids that are among its metadata columns. */
@@ -269,7 +275,13 @@ public final class IcecombTable
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     return new TableWriteBuilder(
-        handle.ofCurrentUser(), description.uuid(), withFunctions, written, queried, info);
+        handle.ofCurrentUser(),
+        description.uuid(),
+        withFunctions,
+        written,
+        queried,
+        PartitionOverwrites.areOpen(this),
+        info);
   }
 
   /** Whether the planner itself can delete these rows; else Spark rewrites their files. */

@@ -124,6 +124,7 @@ public final class Protocol {
       boolean hasFiles,
       boolean takesAnyRows,
       boolean evolves,
+      String overwriteMode,
       boolean hasLineage,
       List<String> table,
       boolean below) {}

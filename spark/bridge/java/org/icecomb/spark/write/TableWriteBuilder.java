@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
@@ -28,6 +29,7 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   private final boolean withFunctions;
   private final MissingRows missing;
   private final List<QueriedTable> queried;
+  private final boolean open;
   private final LogicalWriteInfo info;
   private List<Condition> overwritten;
   private boolean dynamic;
@@ -37,6 +39,8 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
    * @param withFunctions whether Spark can evaluate partition functions
    * @param missing the read of an insert-only MERGE, else null
    * @param queried the query's reads of this table
+   * @param open whether it cannot be told if a full overwrite means all rows, see {@code
+   *     PartitionOverwrites}
    */
   public TableWriteBuilder(
       TableHandle table,
@@ -44,6 +48,7 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
       boolean withFunctions,
       MissingRows missing,
       List<QueriedTable> queried,
+      boolean open,
       LogicalWriteInfo info) {
     super(table, info);
     this.table = table;
@@ -51,6 +56,7 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
     this.withFunctions = withFunctions;
     this.missing = missing;
     this.queried = queried;
+    this.open = open;
     this.info = info;
   }
 
@@ -85,6 +91,14 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
 
   @Override
   public WriteBuilder overwrite(Predicate[] predicates) {
+    if (open && !info.options().containsKey("overwrite-mode")) {
+      throw SparkErrors.unsupported(
+          "Whether all rows of table " + table.name() + ", or those of the partitions that get rows, "
+              + "are to be overwritten cannot be told: the table was a Hive table, and the session "
+              + "lacks icecomb's extension",
+          "set spark.sql.extensions=org.icecomb.spark.IcecombSessionExtensions, or SET "
+              + "spark.sql.sources.partitionOverwriteMode in the session");
+    }
     overwritten = Condition.all(predicates, table.schema());
     if (overwritten == null) {
       throw new UnsupportedOperationException(
