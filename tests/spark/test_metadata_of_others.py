@@ -14,6 +14,10 @@ from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 from tests.catalog.metadata_of_others import tell_otherwise
 
+pytestmark = pytest.mark.full(
+    "the rules are shown on values: tests/catalog/test_metadata_of_others.py"
+)
+
 SCHEMA = Schema(NestedField(1, "p", StringType()), NestedField(2, "id", LongType()))
 SPEC = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "p"))
 
