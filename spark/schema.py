@@ -38,6 +38,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.expressions.sql.constant import constant_of
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
     NANO_TYPES,
@@ -63,7 +64,7 @@ from icecomb.format.spec.types import (
     UUIDType,
     VariantType,
 )
-from icecomb.spark.column_default import constant_of, sql_of
+from icecomb.spark.column_default import sql_of
 from icecomb.spark.values import value_to_json
 
 FIELD_ID: Final = "parquet.field.id"

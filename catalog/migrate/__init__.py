@@ -83,9 +83,11 @@ def plan(
     from icecomb.format.spec.metadata import new_format_version
 
     name = database_and_table(identifier)
-    version = new_format_version(given_properties(properties))
+    given = given_properties(properties)
+    version = new_format_version(given)
     choices.check_version(version)
-    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop), version)
+    engines = engine_names(interop)
+    options = PlanOptions(choices, footers, _sample(sample), engines, version, given)
     return Planner(on_metastore(catalog), options).plan(name, progress)
 
 
@@ -133,9 +135,11 @@ def plan_many(
 
     metastore, jobs = on_metastore(catalog), checked_int("jobs", jobs, 1)
     tables = select(metastore.client, names, is_hive_table).tables
-    version = new_format_version(given_properties(properties))
+    given = given_properties(properties)
+    version = new_format_version(given)
     choices.check_version(version)
-    options = PlanOptions(choices, footers, _sample(sample), engine_names(interop), version)
+    engines = engine_names(interop)
+    options = PlanOptions(choices, footers, _sample(sample), engines, version, given)
     return Planner(metastore, options).plans(tables, jobs, progress)
 
 

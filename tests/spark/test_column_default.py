@@ -8,6 +8,7 @@ import pytest
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.evolution.given_default import given_default
+from icecomb.format.expressions.sql.constant import constant_of
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -20,7 +21,7 @@ from icecomb.format.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from icecomb.spark.column_default import constant_of, sql_of
+from icecomb.spark.column_default import sql_of
 
 CASES = [
     (BooleanType(), True, "true"),
@@ -49,7 +50,7 @@ def test_a_default_of_sparks_sql_is_read_again(field_type, value, sql):
     assert given_default(field_type, constant, "c") == value
 
 
-@pytest.mark.parametrize("sql", ["NULL", "null", "", " "])
+@pytest.mark.parametrize("sql", ["NULL", "null", "", " ", "CAST(NULL AS DECIMAL(5, 2))"])
 def test_no_default_is_null(sql):
     assert constant_of(sql, "c") is None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.planning.obstacle import FORMATS
+from icecomb.catalog.migrate.source.column_default import column_defaults
+from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.migrate.source.source import (
     classes_of,
     format_of,
@@ -25,6 +27,7 @@ from icecomb.catalog.migrate.source.source_files import (
     list_folders,
     shared_folders,
 )
+from icecomb.catalog.migrate.source.source_schema import narrow_columns
 from icecomb.catalog.migrate.source.spark_source import spark_findings
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.errors import ValidationError
@@ -119,7 +122,37 @@ def files_of_hive_table(
                 hint="move such files up or away",
             )
         files.update((status.location, given) for status in found.files)
+    _check_shown(context.io, source, schema, files)
     return files
+
+
+def _check_shown(io: FileIO, source: HiveTable, schema: Schema, files: Iterable[str]) -> None:
+    """Check that Hive and Spark show the values of a Hive table's files unchanged.
+
+    Args:
+        io: File system that holds the files.
+        source: The Hive table.
+        schema: The schema of the table that takes them in.
+        files: The locations of the files.
+
+    Raises:
+        ValidationError: If a file lacks a column for which Spark reads a default that the table
+            does not have, or holds a value that Hive cuts or shows as null.
+    """
+    defaults, narrow = column_defaults(source), narrow_columns(source)
+    values = defaults.values(schema)
+    known = {f.name.lower(): f.initial_default for f in schema.fields}
+    needed = {n for n in defaults.read if n in known and known[n] != values.get(n, ...)}
+    if not needed and not narrow:
+        return
+    reader = FooterReader(io, schema, {}, narrow=narrow, defaults=needed)
+    for location in files:
+        for problem in reader.shown(location):
+            raise ValidationError(
+                f"{location} of {source.full_name}: column {problem.column}: {problem.message}",
+                hint="INSERT INTO ... SELECT copies what Hive and Spark show",
+                path=location,
+            )
 
 
 def _partitions(

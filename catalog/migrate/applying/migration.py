@@ -9,13 +9,12 @@ the partitions that were dropped.
 from __future__ import annotations
 
 import random
-import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from icecomb.catalog.commit.commit import check_format_version
 from icecomb.catalog.hive.engine import engine_names, engine_properties
@@ -38,7 +37,7 @@ from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.obstacle import constraint_findings
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.mapping import mapping_of
-from icecomb.catalog.migrate.source.source import provider_of
+from icecomb.catalog.migrate.source.source import iceberg_properties
 from icecomb.catalog.report.progress import THREADS
 from icecomb.catalog.table.takeover import BlockedError
 from icecomb.format.argument import property_texts
@@ -54,23 +53,11 @@ from icecomb.format.property.table_property import (
     GC_ENABLED,
     INTEROP,
     NAME_MAPPING,
-    PARTITION_OVERWRITE_MODE,
-    RESERVED_PROPERTIES,
     check_no_entry_properties,
 )
 from icecomb.format.rows.values.unread_field import with_unread
 from icecomb.format.spec.metadata import TableMetadata, new_format_version
 from icecomb.format.spec.name_mapping import NameMapping
-
-_HIVE_ONLY: Final = re.compile(
-    r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
-    r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
-    r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
-    r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
-    r"|skip\.(header|footer)\.line\.count"
-    r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
-)
-"""Table parameters that describe only the Hive table."""
 
 
 class AlreadyIcebergError(MigrationError):
@@ -200,6 +187,7 @@ class Takeover:
             self._context.progress,
             threads=self._threads,
             kept=self._context.footers(table, table.storage.location),
+            properties=self._properties,
         )
         constraints = constraint_findings(table, self._context.client.constraints)
         return replace(plan, findings=(*plan.findings, *constraints))
@@ -407,20 +395,6 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
             hint="leave it out; set it afterwards if you know that it must differ",
         )
     return given
-
-
-def iceberg_properties(table: HiveTable) -> dict[str, str]:
-    """Return the properties that the Iceberg table has from a Hive table.
-
-    They are the parameters that do not describe only the Hive table, and how Spark overwrites it.
-    """
-    mode = "dynamic" if provider_of(table) == "hive" else "static"
-    kept = {
-        key: value
-        for key, value in table.parameters.items()
-        if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
-    }
-    return {PARTITION_OVERWRITE_MODE.key: mode, **kept}
 
 
 def _kept_parameters(parameters: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from icecomb.catalog.migrate.applying.migration import (
     MigrationBlockedError,
     file_mapping,
     given_properties,
-    iceberg_properties,
 )
 from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
@@ -21,6 +20,7 @@ from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.survey import plan_source
+from icecomb.catalog.migrate.source.source import iceberg_properties
 from icecomb.catalog.migrate.source.source_files import plain_folders
 from icecomb.catalog.report.finding import Finding, warning
 from icecomb.catalog.table.table_creation import CreateTableTransaction
@@ -96,6 +96,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
                 context.progress,
                 threads=threads,
                 kept=context.footers(table, home, home),
+                properties=given,
             )
             if plan.blockers:
                 raise MigrationBlockedError(plan)

@@ -10,8 +10,9 @@ from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import skewed_columns
 from icecomb.catalog.migrate.source.mapping import mapping_of
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
-from icecomb.catalog.report.finding import Finding, note, warning
-from icecomb.format.property.table_property import NAME_MAPPING
+from icecomb.catalog.report.finding import Finding, blocker, note, warning
+from icecomb.format.errors import IcecombError
+from icecomb.format.property.table_property import NAME_MAPPING, check_properties
 
 COLUMN_STATISTICS: Final = '"COLUMN_STATS"'
 _BASIC: Final = ("numRows", "numFiles", "totalSize", "rawDataSize")
@@ -24,6 +25,8 @@ _REPLICATION: Final = (
     "repl.incompatible",
 )
 """Parameters of Hive's replication (ReplConst, ReplicationSpec)."""
+_ENCRYPTED: Final = "encryption.key-id"
+_FORMAT_VERSION: Final = "format-version"
 _NEARLY: Final = 0.9
 
 
@@ -54,6 +57,35 @@ def entry_findings(
         )
     yield from _statistics(table)
     yield from _wide(table, converted, settings)
+
+
+def property_findings(properties: Mapping[str, str]) -> Iterable[Finding]:
+    """Yield a blocker for properties that an Iceberg table cannot have.
+
+    Args:
+        properties: The properties that the table would have.
+    """
+    named = (pair for pair in properties.items() if pair[0] != _FORMAT_VERSION)
+    wrong = [reason for reason in (_refusal(*pair) for pair in named) if reason]
+    if _ENCRYPTED in properties:
+        wrong.append(f"{_ENCRYPTED}: icecomb cannot write to a table that is encrypted")
+    if wrong:
+        yield blocker(
+            "property",
+            f"{len(wrong)} parameters cannot be properties of an Iceberg table: {wrong[0]}",
+            "ALTER TABLE ... UNSET TBLPROPERTIES in Hive, or give another value: `icecomb migrate "
+            "apply --property`",
+            wrong,
+        )
+
+
+def _refusal(key: str, value: str) -> str:
+    """Return why a table cannot have a property, or ""."""
+    try:
+        check_properties({key: value})
+    except IcecombError as error:
+        return f"{key}={value}: {error.message}" + (f" ({error.hint})" if error.hint else "")
+    return ""
 
 
 def replication_findings(table: HiveTable, database: HiveDatabase | None) -> Iterable[Finding]:

@@ -18,13 +18,14 @@ from icecomb.catalog.migrate.journal.kept_footers import (
     KeptFooters,
     now_ms,
 )
-from icecomb.catalog.migrate.planning.obstacle import FileProblems
+from icecomb.catalog.migrate.planning.obstacle import FileProblems, FileRemarks
 from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.migrate.source.footer_row import (
     LISTED,
     PLANNED,
     FooterRow,
+    remarks_of,
     spellings_of,
     unread_of,
 )
@@ -161,6 +162,7 @@ class FooterSurvey:
         self._unread: dict[str, None] = {}
         self._zones: dict[str, Mentions] = {}
         self._problems = FileProblems()
+        self._remarks = FileRemarks()
         self._notes: list[Finding] = []
 
     def read(self, most: int, *, readable: bool) -> float | None:
@@ -216,6 +218,7 @@ class FooterSurvey:
         """Yield the findings about the files."""
         yield from self._problems.findings(self._reading.table)
         yield from self._notes
+        yield from self._remarks.findings(self._reading.table)
         for zone, files in sorted(self._zones.items()):
             yield note(
                 "writer-zones",
@@ -290,6 +293,8 @@ class FooterSurvey:
             self._unread[footer.unread] = None
         if footer.zone:
             self._zones.setdefault(footer.zone, Mentions()).add(row[0])
+        if footer.remarks:
+            self._remarks.add(row[0], remarks_of(footer.remarks))
         if footer.problems:
             self._problems.add(row[0], footer.problems)
         if self._rows is not None:

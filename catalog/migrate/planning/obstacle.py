@@ -9,8 +9,10 @@ from icecomb.catalog.hive.thrift.constraints import Constraints
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.source.avro_schema import AvroSchema
+from icecomb.catalog.migrate.source.column_default import ColumnDefaults
 from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
 from icecomb.catalog.migrate.source.copy_statement import acid_copy_remedy, copy_remedy
+from icecomb.catalog.migrate.source.footer import DEFAULT, NARROW, ORC_CASE
 from icecomb.catalog.migrate.source.hive_type import CHAR_NOTE
 from icecomb.catalog.migrate.source.source import (
     classes_of,
@@ -21,8 +23,10 @@ from icecomb.catalog.migrate.source.source import (
     skipped_rows,
 )
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
+from icecomb.catalog.migrate.source.spark_type import collations
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.format.rows.files.described_file import FileProblem
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import TIMESTAMP_TYPES
 
 _FORMATS: Final = ("Parquet", "ORC", "Avro")
@@ -48,6 +52,13 @@ _FILES: Final = {
     ),
     "numbered-columns": ("files have columns without names, of Hive before version 2", ""),
     "old-dates": ("files have dates before 1582 in another calendar than Iceberg's", ""),
+    "two-level-lists": (
+        (
+            "files are sound, but have lists of lists in Parquet's old form of two levels "
+            "(spark.sql.parquet.writeLegacyFormat), which icecomb cannot read"
+        ),
+        "",
+    ),
     "unreadable-file": ("files cannot be read", "restore or remove the file"),
     "encrypted-file": ("files are encrypted", "encrypted Parquet files cannot be taken over"),
     "ambiguous-column": (
@@ -78,6 +89,17 @@ _FILES: Final = {
         "files hold INT96, of which filters of Iceberg Java (1.12) on nanoseconds miss rows",
         "rewrite the file, or `icecomb migrate apply --accept int96-nanoseconds`",
     ),
+    DEFAULT: (
+        "files lack columns for which Spark reads a default",
+        (
+            "`icecomb migrate apply --property format-version=3`, whose columns have constants as "
+            "defaults; or write the value into the files: INSERT OVERWRITE ... SELECT in Spark"
+        ),
+    ),
+    NARROW: (
+        "files hold values that Hive cuts or shows as null, which Iceberg would show whole",
+        "",
+    ),
     "foreign-type": (
         "files hold types that Iceberg does not have",
         "rewrite the file with the table's types",
@@ -92,6 +114,25 @@ _FILES: Final = {
     ),
 }
 """Obstacles in files, and their remedies; where that is "", the table must be copied."""
+_REMARKS: Final = {
+    NARROW: (
+        warning,
+        (
+            "do not tell whether all values fit the type: Hive cuts longer texts and shows null "
+            "for integers out of range, where Iceberg shows them whole"
+        ),
+        "`icecomb migrate verify` compares with what Hive shows",
+    ),
+    ORC_CASE: (
+        warning,
+        (
+            "are ORC with upper case letters in names of columns: Hive 3 shows null there (it "
+            "minds the case of ORC's names), Spark and Iceberg the values"
+        ),
+        "none where Spark reads the table; `icecomb migrate verify` compares with what Spark shows",
+    ),
+}
+"""What Hive may show otherwise of files."""
 
 
 def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
@@ -139,6 +180,16 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
             f"if they are rows: ALTER TABLE {table.full_name} UNSET TBLPROPERTIES "
             f"('{skipped.partition('=')[0]}') in Hive, or of its SerDe SET SERDEPROPERTIES to "
             f"'0'; if not, {acid_copy_remedy(table)}",
+        )
+    if collated := collations(parameters):
+        told = blocker if "collation" not in choices.accept else warning
+        yield told(
+            "collation",
+            f"Spark compares texts by a collation, which Iceberg lacks ({', '.join(collated)}): "
+            "conditions, GROUP BY and joins would find other rows",
+            "write the comparison into the statements, as lower(c) = 'x'; `icecomb migrate apply "
+            "--accept collation` goes on without it",
+            collated,
         )
     recorded = parameters.get(_SPARK_BUCKETS, "")
     buckets = max(table.storage.num_buckets, int(recorded) if recorded.isdecimal() else 0)
@@ -201,6 +252,25 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
             f"{', '.join(names)}: becomes {kind}{instants}",
             "`icecomb migrate apply --timestamp` chooses",
             names,
+        )
+
+
+def default_findings(schema: Schema, defaults: ColumnDefaults) -> Iterable[Finding]:
+    """Yield the columns whose default for new rows the table would lack.
+
+    Args:
+        schema: The table's schema.
+        defaults: Spark's defaults of the Hive table's columns.
+    """
+    kept = {f.name.lower() for f in schema.fields if f.write_default is not None}
+    if lost := sorted(defaults.written.keys() - kept):
+        yield warning(
+            DEFAULT,
+            "where a statement gives no value, Spark writes a default that the table would not "
+            f"have: {', '.join(f'{name} {defaults.written[name]}' for name in lost)}",
+            "`icecomb migrate apply --property format-version=3` keeps those that are constants; "
+            "else name the value in these statements",
+            lost,
         )
 
 
@@ -277,4 +347,36 @@ class FileProblems:
         """Yield the findings."""
         for code, (files, places) in self._found.items():
             what, remedy = _FILES[code]
+            if code == NARROW:
+                remedy = (
+                    "if the values are right, widen the column (ALTER TABLE ... CHANGE ... STRING "
+                    f"or BIGINT); else {acid_copy_remedy(table)}"
+                )
             yield blocker(code, f"{len(files)} {what}", remedy or copy_remedy(table), places)
+
+
+class FileRemarks:
+    """What Hive may show otherwise of files than Iceberg, as one finding for each kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Mentions, dict[str, None]]] = {}
+
+    def add(self, location: str, remarks: Iterable[tuple[str, str]]) -> None:
+        """Record the remarks on one file."""
+        codes = set()
+        for code, column in remarks:
+            files, columns = self._found.setdefault(code, (Mentions(), {}))
+            columns[column] = None
+            if code not in codes:
+                codes.add(code)
+                files.add(location)
+
+    def findings(self, table: HiveTable) -> Iterable[Finding]:
+        """Yield the findings."""
+        for code, (files, columns) in self._found.items():
+            severity, what, remedy = _REMARKS[code]
+            named = ", ".join(sorted(columns))
+            counted = f"{named}: {len(files)} files {what}"
+            # Spark reads a table of its own whatever the case of names is.
+            told = note if code == ORC_CASE and provider_of(table) != "hive" else severity
+            yield told(code, counted, remedy, files)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -50,6 +50,7 @@ class PlanOptions:
         sample: Maximum number of files to read of each table; None for all.
         interop: The engines that will use the tables; see `engine_properties`.
         format_version: The format version that the tables will have.
+        properties: Properties that the tables will have besides those of the Hive tables.
     """
 
     choices: Choices
@@ -57,6 +58,7 @@ class PlanOptions:
     sample: int | None = None
     interop: tuple[str, ...] | None = None
     format_version: int = DEFAULT_FORMAT_VERSION
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 class Planner:
@@ -104,6 +106,7 @@ class Planner:
             sample=options.sample,
             threads=threads,
             kept=context.footers(table, None),
+            properties=options.properties,
         )
         found = replace(found, findings=(*_overwritten(context, table), *found.findings))
         if any(finding.code in NOT_IN_FILES for finding in found.blockers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -12,19 +12,21 @@ from typing import Final
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.kept_footers import FooterFolder
-from icecomb.catalog.migrate.planning.entry_finding import entry_findings
+from icecomb.catalog.migrate.planning.entry_finding import entry_findings, property_findings
 from icecomb.catalog.migrate.planning.file_survey import FooterSurvey, Listing, Reading
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.obstacle import (
     FORMATS,
     NOT_IN_FILES,
     avro_findings,
+    default_findings,
     schema_findings,
     table_findings,
 )
 from icecomb.catalog.migrate.planning.partition_finding import PartitionNotes, outside_findings
 from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
 from icecomb.catalog.migrate.source.avro_schema import declared_schema, reading_schema
+from icecomb.catalog.migrate.source.column_default import column_defaults, lost_defaults
 from icecomb.catalog.migrate.source.copy_statement import copy_remedy
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.migrate.source.partition_folders import (
@@ -35,6 +37,7 @@ from icecomb.catalog.migrate.source.partition_folders import (
 from icecomb.catalog.migrate.source.source import (
     classes_of,
     format_of,
+    iceberg_properties,
     orc_by_position,
     partition_folder,
     partition_name,
@@ -47,17 +50,20 @@ from icecomb.catalog.migrate.source.source_files import (
     list_folder,
     plain_folders,
 )
-from icecomb.catalog.migrate.source.source_schema import source_schema
+from icecomb.catalog.migrate.source.source_schema import narrow_columns, source_schema
 from icecomb.catalog.migrate.source.spark_source import spark_findings
 from icecomb.catalog.report.finding import Mentions, blocker, note, warning
 from icecomb.catalog.report.progress import THREADS, Progress, each
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.spec.metadata import new_format_version
+from icecomb.format.spec.schema import V3_FORMAT_VERSION
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import is_ambiguous
 
+_NONE: Final[Mapping[str, str]] = {}
 _PAGE: Final = 1_000
 """Number of partitions whose folders are compared at a time."""
 
@@ -73,6 +79,7 @@ def plan_source(
     sample: int | None = None,
     threads: int = THREADS,
     kept: FooterFolder | None = None,
+    properties: Mapping[str, str] = _NONE,
 ) -> MigrationPlan:
     """Plan the migration of a Hive table; change nothing, and report problems as findings.
 
@@ -86,12 +93,14 @@ def plan_source(
         sample: Maximum number of footers to read, evenly spaced; None for all.
         threads: Number of folders or footers read at once.
         kept: The store of footers that were read before, and of those read now.
+        properties: Properties that the Iceberg table will have besides those of the Hive table.
 
     Raises:
         FileIOError: If the local disk has no room for the facts about the files.
     """
     most = 0 if not footers else sys.maxsize if sample is None else sample
-    return _Survey(io, table, choices, progress, threads, kept).plan(partitions, most)
+    survey = _Survey(io, table, choices, progress, threads, kept, properties)
+    return survey.plan(partitions, most)
 
 
 class _Survey:
@@ -105,6 +114,7 @@ class _Survey:
         progress: Progress,
         threads: int,
         kept: FooterFolder | None,
+        properties: Mapping[str, str],
     ) -> None:
         self._io = io
         self._table = table
@@ -113,8 +123,17 @@ class _Survey:
         self._threads = threads
         self._kept = kept
         self._converted = source_schema(table, choices.timestamp)
+        self._defaults = column_defaults(table)
+        if new_format_version(properties) >= V3_FORMAT_VERSION:
+            schema = self._defaults.in_schema(self._converted.schema)
+            self._converted = replace(self._converted, schema=schema)
         self._packing = PartitionBytes(self._converted.spec, self._converted.schema)
-        self._findings = [*table_findings(table, choices), *schema_findings(self._converted)]
+        self._findings = [
+            *table_findings(table, choices),
+            *schema_findings(self._converted),
+            *default_findings(self._converted.schema, self._defaults),
+            *property_findings({**iceberg_properties(table), **properties}),
+        ]
 
     def plan(self, partitions: Iterable[HivePartition], footers: int) -> MigrationPlan:
         """Return the plan, reading at most ``footers`` footers."""
@@ -322,6 +341,8 @@ class _Survey:
             table.parameters,
             [column.name for column in table.storage.columns],
             reading_schema(declared, table),
+            narrow=narrow_columns(table),
+            defaults=lost_defaults(self._converted.schema, self._defaults),
             accepted=self._choices.accept,
         )
         return Reading(

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.source.avro_schema import AvroSchema
+from icecomb.catalog.migrate.source.hive_type import NarrowType, Path
 from icecomb.catalog.migrate.source.mapping import mapping_of
 from icecomb.format.errors import IcecombError, SchemaError
 from icecomb.format.manifests.manifest import DataFile, FileFormat
@@ -27,6 +28,8 @@ from icecomb.format.rows.files.described_file import (
     UnknownFormatError,
 )
 from icecomb.format.rows.parquet.footer import ParquetFooter
+from icecomb.format.rows.read.data_file_reader import TwoLevelListError
+from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.rows.values.column_check import INT96, UNKNOWN
 from icecomb.format.rows.values.data_metrics import MetricsConfig, data_file
 from icecomb.format.rows.values.file_tail import FileTail
@@ -59,6 +62,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+DEFAULT: Final = "column-default"
+"""Code of columns for which Spark reads a default in files that lack them."""
+NARROW: Final = "narrow-type"
+"""Code of values that Hive's type does not hold, or may not."""
+ORC_CASE: Final = "orc-case"
+"""Code of ORC files with upper case letters in names of columns."""
+_NONE: Final[Mapping[Path, NarrowType]] = {}
 _UTC: Final = frozenset(
     name
     for each in ("UTC", "UCT", "GMT", "GMT0", "Greenwich", "Universal", "Zulu")
@@ -77,6 +87,7 @@ class Footer:
         problems: Why the file cannot be taken over; empty if it can.
         unread: The fields of the file that the table lacks.
         zone: The time zone of the writer that Hive recorded for timestamps that are instants.
+        remarks: What Hive may show otherwise than Iceberg: the code of a finding, and a column.
     """
 
     data_file: DataFile | None
@@ -84,6 +95,7 @@ class Footer:
     problems: tuple[FileProblem, ...] = ()
     unread: tuple[UnreadField, ...] = ()
     zone: str = ""
+    remarks: tuple[tuple[str, str], ...] = ()
 
 
 class FooterReader:
@@ -95,6 +107,9 @@ class FooterReader:
         properties: The table's future properties, which choose the metrics to keep.
         positions: The columns in Hive's order, by which it finds those of some ORC files.
         avro: The schema that Hive reads Avro files by; None if by name, ignoring case.
+        narrow: Hive's types of columns that hold less than those of the schema.
+        defaults: Names, in lower case, of columns that files must have: Spark reads a value in
+            files that lack them, and the table would not.
         accepted: Codes of problems in spite of which a file is taken over.
     """
 
@@ -106,6 +121,8 @@ class FooterReader:
         positions: Sequence[str] = (),
         avro: AvroSchema | None = None,
         *,
+        narrow: Mapping[Path, NarrowType] = _NONE,
+        defaults: Collection[str] = (),
         accepted: Collection[str] = (),
     ) -> None:
         self._schema = schema
@@ -113,6 +130,8 @@ class FooterReader:
         self._accepted = frozenset((UNKNOWN, *({INT96} & set(accepted))))
         self._positions = positions
         self._avro = avro
+        self._narrow = dict(_by_id(schema.fields, (), narrow))
+        self._defaults = frozenset(defaults)
         config = MetricsConfig.from_properties(properties, schema)
         self._config = config
         self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
@@ -134,6 +153,8 @@ class FooterReader:
             list(self._positions),
             None if self._avro is None else list(self._avro.fields),
             sorted(self._accepted),
+            sorted(self._defaults),
+            sorted((number, kind.name) for number, (_, kind) in self._narrow.items()),
         )
         text = json.dumps(said, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -160,11 +181,15 @@ class FooterReader:
         except UnknownFormatError as error:
             code, what = str(error.context["code"]), error.context["what"]
             return Footer(None, {}, (FileProblem(code, f"it is {what}"),))
+        except TwoLevelListError as error:
+            return Footer(None, {}, (FileProblem("two-level-lists", error.message),))
         except (IcecombError, OSError, ValueError) as error:
             text = str(error).splitlines()[0]
             return Footer(None, {}, (FileProblem("unreadable-file", text),))
         comparison = _Comparison(tail)
         comparison.rules(self._positions if positional else None, self._avro)
+        comparison.defaults(self._defaults)
+        comparison.case()
         comparison.struct(self._schema.as_struct().fields, list(tail.schema), "")
         last = self._last
         if last is None or last[0] != comparison.spellings:
@@ -175,6 +200,7 @@ class FooterReader:
         comparison.checked(p for p in file.problems if p.code not in self._accepted)
         sources = (field.source_id for field in spec.fields)
         comparison.constants(self._schema, dict(zip(sources, partition, strict=True)), file)
+        comparison.narrow(self._narrow, file)
         spellings, problems = comparison.spellings, tuple(comparison.problems)
         if problems:
             return Footer(None, spellings, problems)
@@ -192,7 +218,25 @@ class FooterReader:
             partition,
             file_format=tail.file_format,
         )
-        return Footer(made, spellings, unread=file.unread, zone=comparison.zone)
+        remarks = tuple(comparison.remarks)
+        return Footer(made, spellings, unread=file.unread, zone=comparison.zone, remarks=remarks)
+
+    def shown(self, location: str) -> Sequence[FileProblem]:
+        """Return why Hive or Spark show other values of a file than Iceberg would.
+
+        A file that cannot be read has none: whoever adds it says so.
+        """
+        try:
+            tail, _ = self._describer.look(location)
+        except IcecombError:
+            return ()
+        comparison = _Comparison(tail)
+        comparison.defaults(self._defaults)
+        comparison.struct(self._schema.as_struct().fields, list(tail.schema), "")
+        comparison.problems = [p for p in comparison.problems if p.code == DEFAULT]
+        mapping = mapping_of(self._schema, [comparison.spellings])
+        comparison.narrow(self._narrow, self._describer.describe(location, tail, mapping))
+        return comparison.problems
 
 
 class _Comparison:
@@ -202,6 +246,7 @@ class _Comparison:
         self.spellings: dict[int, str] = {}
         self.problems: list[FileProblem] = []
         self.zone = ""
+        self.remarks: list[tuple[str, str]] = []
 
     def rules(self, positions: Sequence[str] | None, avro: AvroSchema | None) -> None:
         """Record columns that Hive does not find by name, ignoring case, as Iceberg will."""
@@ -218,6 +263,19 @@ class _Comparison:
         if isinstance(self.tail, AvroHeader) and avro is not None:
             for column, message in avro.differences(self.tail.stated):
                 self._problem("avro-schema", message, column)
+
+    def defaults(self, names: Iterable[str]) -> None:
+        """Record columns that the file lacks, of these names in lower case."""
+        found = {name.lower() for name in self.tail.schema.names}
+        for name in sorted(set(names) - found):
+            text = "it lacks the column, for which Spark reads the column's default"
+            self._problem(DEFAULT, text, name)
+
+    def case(self) -> None:
+        """Remark names that Hive 3 does not find in ORC, of which its reader minds the case."""
+        if self.tail.file_format is FileFormat.ORC and not self.tail.numbered:
+            names = (name for name in self.tail.schema.names if name != name.lower())
+            self.remarks += ((ORC_CASE, name) for name in names)
 
     def struct(self, fields: tuple[NestedField, ...], found: list[pa.Field], path: str) -> None:
         by_name = {field.name.lower(): field for field in reversed(found)}
@@ -245,6 +303,32 @@ class _Comparison:
                     f"its own column {spelling} may differ from the partition's value",
                     name,
                 )
+
+    def narrow(self, kinds: Mapping[int, tuple[str, NarrowType]], file: DescribedFile) -> None:
+        """Record values that Hive's types do not hold, or remark that the footer does not tell.
+
+        Avro files are read by an Avro schema, which has no such types but for what is written.
+        """
+        if not kinds or self.tail.file_format is FileFormat.AVRO:
+            return
+        there = {field.field_id: field for field in _all_fields(file.fields)}
+        lengths = self.tail.text_lengths(file.fields)
+        for number, (name, kind) in kinds.items():
+            field, summary = there.get(number), file.columns.get(number)
+            values = None if summary is None else summary.values
+            if field is None or (values is not None and values.only_nulls):
+                continue
+            bounds = (None, None) if values is None else (values.lower, values.upper)
+            wide = next((b for b in bounds if b is not None and not kind.holds(b)), None)
+            if wide is not None:
+                shown = "as null" if kind.bits else f"cut to {kind.length} characters"
+                text = f"it holds {wide!r}, which Hive shows {shown} ({kind.name})"
+                self._problem(NARROW, text, name)
+            elif kind.length:
+                if not 0 < lengths.get(number, 0) <= kind.length:
+                    self.remarks.append((NARROW, f"{name} {kind.name}"))
+            elif None in bounds and not _is_integer(field.arrow_type, kind.bits):
+                self.remarks.append((NARROW, f"{name} {kind.name}"))
 
     def _type(self, expected: IcebergType, found: pa.Field, path: str) -> None:
         import pyarrow as pa
@@ -293,6 +377,30 @@ class _Comparison:
 
     def _problem(self, code: str, message: str, column: str) -> None:
         self.problems.append(FileProblem(code, message, column))
+
+
+def _by_id(
+    fields: Iterable[NestedField], path: Path, narrow: Mapping[Path, NarrowType]
+) -> Iterator[tuple[int, tuple[str, NarrowType]]]:
+    """Yield the narrow types of fields, with their full names, by field id."""
+    for field in fields:
+        at = (*path, field.name.lower())
+        if at in narrow:
+            yield field.field_id, (".".join(at), narrow[at])
+        yield from _by_id(children(field.field_type), at, narrow)
+
+
+def _all_fields(fields: Iterable[FileField]) -> Iterator[FileField]:
+    for field in fields:
+        yield field
+        yield from _all_fields(field.children)
+
+
+def _is_integer(arrow: pa.DataType, bits: int) -> bool:
+    """Return whether a file's type holds only signed integers of at most N bits."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= bits)
 
 
 def _same_leaf(physical: str, path: str) -> bool:

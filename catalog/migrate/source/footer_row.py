@@ -33,6 +33,7 @@ KEPT: Final = pa.schema(
         ("spellings", pa.string()),
         ("unread", pa.string()),
         ("zone", pa.string()),
+        ("remarks", pa.string()),
     ]
 )
 """A file of any plan, with the properties of its partition that its footer depends on."""
@@ -47,6 +48,7 @@ class FooterRow(NamedTuple):
         spellings: The file's spelling of fields, as text.
         unread: The fields of the file that the table lacks, as text; empty if there are none.
         zone: The time zone of its writer; see `Footer`.
+        remarks: What Hive may show otherwise, as text; empty if there is nothing.
         problems: Why the file cannot be taken over.
     """
 
@@ -55,6 +57,7 @@ class FooterRow(NamedTuple):
     spellings: str
     unread: str
     zone: str = ""
+    remarks: str = ""
     problems: tuple[FileProblem, ...] = ()
 
     @classmethod
@@ -72,6 +75,7 @@ class FooterRow(NamedTuple):
             if footer.unread
             else "",
             footer.zone,
+            _text(footer.remarks) if footer.remarks else "",
             footer.problems,
         )
 
@@ -85,6 +89,11 @@ def unread_of(text: str) -> Iterable[UnreadField]:
     """Parse the fields of a file that the table lacks: names and ids, not types."""
     for parent, raw in json.loads(text):
         yield UnreadField(parent, _to_field(raw))
+
+
+def remarks_of(text: str) -> Iterable[tuple[str, str]]:
+    """Parse the remarks on a file: the code of a finding, and a column."""
+    return [(code, column) for code, column in json.loads(text)]
 
 
 def _of_field(field: FileField) -> list[Any]:

@@ -7,9 +7,9 @@ The grammar is that of Hive's TypeInfoUtils; the mapping is Iceberg Java's (Hive
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.types import (
@@ -59,7 +59,50 @@ _NOTES: Final = {
 }
 _DEFAULT_DECIMAL: Final = (10, 0)
 """Precision and scale of Hive's ``decimal`` without arguments."""
+_BITS: Final = {"tinyint": 8, "smallint": 16}
+_TEXTS: Final = frozenset(("char", "varchar"))
+ELEMENT: Final = ("element",)
+KEY: Final = ("key",)
+VALUE: Final = ("value",)
 _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|[<>(),:]|[^<>(),:`]+)")
+
+
+Path: TypeAlias = tuple[str, ...]
+"""The names of a nested field from the column on, in lower case; `ELEMENT`, `KEY` and `VALUE`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowType:
+    """A type of Hive's that holds less than the Iceberg type it becomes.
+
+    Of longer texts in files Hive shows the first characters, of integers out of range null.
+
+    Attributes:
+        name: The type in Hive.
+        bits: Number of bits of an integer; 0 for texts.
+        length: Maximum number of characters of a text; 0 for integers.
+    """
+
+    name: str
+    bits: int = 0
+    length: int = 0
+
+    @property
+    def padded(self) -> bool:
+        """True if blanks at the end of a text do not count."""
+        return self.name.startswith("char")
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest integer."""
+        return -(1 << self.bits - 1), (1 << self.bits - 1) - 1
+
+    def holds(self, value: int | str) -> bool:
+        """Return whether Hive shows a value of a file unchanged."""
+        if isinstance(value, int):
+            least, greatest = self.bounds
+            return least <= value <= greatest
+        return len(value.rstrip(" ") if self.padded else value) <= self.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +112,12 @@ class Converted:
     Attributes:
         type: The Iceberg type, all nested fields optional.
         notes: Sentences about the conversion, each once.
+        narrow: The types in it that hold less in Hive.
     """
 
     type: IcebergType
     notes: tuple[str, ...] = ()
+    narrow: Mapping[Path, NarrowType] = field(default_factory=dict)
 
 
 def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
@@ -90,7 +135,7 @@ def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
     parser = _Parser(text, timestamp)
     result = parser.type()
     parser.end()
-    return Converted(result, tuple(dict.fromkeys(parser.notes)))
+    return Converted(result, tuple(dict.fromkeys(parser.notes)), parser.narrow)
 
 
 @dataclass(slots=True)
@@ -98,6 +143,8 @@ class _Parser:
     text: str
     timestamp: str
     notes: list[str] = field(default_factory=list)
+    narrow: dict[Path, NarrowType] = field(default_factory=dict)
+    path: Path = ()
     tokens: list[str] = field(init=False)
     at: int = 0
 
@@ -107,9 +154,9 @@ class _Parser:
     def type(self) -> IcebergType:
         name = self._next().strip().lower()
         if name == "array":
-            return ListType(0, self._arguments(1)[0])
+            return ListType(0, self._arguments(ELEMENT)[0])
         if name == "map":
-            key, value = self._arguments(2)
+            key, value = self._arguments(KEY, VALUE)
             return MapType(0, key, 0, value)
         if name == "struct":
             return self._struct()
@@ -127,6 +174,10 @@ class _Parser:
             )
         if name in _NOTES:
             self.notes.append(_NOTES[name])
+        if name in _BITS:
+            self.narrow[self.path] = NarrowType(name, bits=_BITS[name])
+        elif name in _TEXTS and numbers:
+            self.narrow[self.path] = NarrowType(f"{name}({numbers[0]})", length=numbers[0])
         return _PLAIN[name]
 
     def end(self) -> None:
@@ -139,18 +190,24 @@ class _Parser:
         while True:
             name = _unquoted(self._next())
             self._expect(":")
-            fields.append(NestedField(0, name, self.type()))
+            fields.append(NestedField(0, name, self._inner((name.lower(),))))
             if self._next() == ">":
                 return StructType(tuple(fields))
             self.at -= 1
             self._expect(",")
 
-    def _arguments(self, count: int) -> list[IcebergType]:
+    def _inner(self, part: Path) -> IcebergType:
+        around, self.path = self.path, self.path + part
+        result = self.type()
+        self.path = around
+        return result
+
+    def _arguments(self, first: Path, *others: Path) -> list[IcebergType]:
         self._expect("<")
-        result = [self.type()]
-        for _ in range(count - 1):
+        result = [self._inner(first)]
+        for part in others:
             self._expect(",")
-            result.append(self.type())
+            result.append(self._inner(part))
         self._expect(">")
         return result
 

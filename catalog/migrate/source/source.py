@@ -11,6 +11,7 @@ from icecomb.catalog.migrate.source.partition_value import DEFAULT_PARTITION, pa
 from icecomb.catalog.migrate.source.source_files import PartitionFolder
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE, RESERVED_PROPERTIES
 
 _FORMATS: Final = {
     "MapredParquetInputFormat": FileFormat.PARQUET,
@@ -28,6 +29,15 @@ _SERDES: Final = {
 """Classes that show rows unchanged from the files."""
 _SKIPPED: Final = ("skip.header.line.count", "skip.footer.line.count")
 _NOTHING: Final = re.compile(r"[+-]?0+|-[0-9]+")
+_HIVE_ONLY: Final = re.compile(
+    r"spark\.sql\..*|numFiles|numRows|rawDataSize|totalSize|COLUMN_STATS_ACCURATE|EXTERNAL|transient_lastDdlTime"
+    r"|last_modified_(by|time)|bucketing_version|external\.table\.purge|numPartitions|path"
+    r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
+    r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
+    r"|skip\.(header|footer)\.line\.count"
+    r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
+)
+"""Table parameters that describe only the Hive table."""
 _NULL_NAME: Final = "hive.exec.default.partition.name"
 
 
@@ -126,6 +136,20 @@ def is_transactional(table: HiveTable) -> bool:
 def provider_of(table: HiveTable) -> str:
     """Return the source by which Spark reads a table: ``hive`` for Hive's own."""
     return table.parameters.get("spark.sql.sources.provider", "hive").lower()
+
+
+def iceberg_properties(table: HiveTable) -> dict[str, str]:
+    """Return the properties that the Iceberg table has from a Hive table.
+
+    They are the parameters that do not describe only the Hive table, and how Spark overwrites it.
+    """
+    mode = "dynamic" if provider_of(table) == "hive" else "static"
+    kept = {
+        key: value
+        for key, value in table.parameters.items()
+        if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
+    }
+    return {PARTITION_OVERWRITE_MODE.key: mode, **kept}
 
 
 def _class(name: str | None) -> str:

@@ -8,12 +8,13 @@ data files. All columns are optional, because Hive does not enforce NOT NULL.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable
-from icecomb.catalog.migrate.source.hive_type import parse_hive_type
+from icecomb.catalog.migrate.source.hive_type import NarrowType, Path, parse_hive_type
 from icecomb.catalog.migrate.source.spark_type import parse_spark_field, spark_schema
 from icecomb.format.errors import IcecombError, UnsupportedError
 from icecomb.format.spec.partition import PartitionSpec, identity_spec
@@ -69,6 +70,16 @@ def source_schema(table: HiveTable, timestamp: str) -> SourceSchema:
     keys = (key.name for key in table.partition_keys)
     known = [schema.find_field(k, False) for k in keys if schema.contains(k, case_sensitive=False)]
     return SourceSchema(schema, identity_spec(known), notes, tuple(problems))
+
+
+def narrow_columns(table: HiveTable) -> dict[Path, NarrowType]:
+    """Return the types of a Hive table's columns that hold less than those of Iceberg."""
+    found: dict[Path, NarrowType] = {}
+    for column in table.storage.columns:
+        with suppress(IcecombError):
+            narrow = parse_hive_type(column.type).narrow
+            found |= {(column.name.lower(), *path): kind for path, kind in narrow.items()}
+    return found
 
 
 def _field(

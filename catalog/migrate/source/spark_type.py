@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from icecomb.catalog.migrate.source.hive_type import Converted, parse_hive_type
-from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
 from icecomb.format.spec.types import (
     IcebergType,
     ListType,
@@ -26,6 +27,7 @@ from icecomb.format.spec.types import (
 _KEY: Final = "spark.sql.sources.schema"
 _HIVE_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _CHAR_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_COLLATIONS: Final = "__COLLATIONS"
 _DECIMAL: Final = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
@@ -52,6 +54,23 @@ def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
     if not isinstance(raw, dict) or raw.get("type") != "struct":
         raise ValidationError("the table parameter spark.sql.sources.schema is not a schema")
     return raw
+
+
+def collations(parameters: Mapping[str, str]) -> list[str]:
+    """Return the columns by whose collation Spark compares texts, such as "name UTF8_LCASE".
+
+    The metastore has them as `string`; Spark keeps the collations in the metadata of top-level
+    columns, by the path of the text (DataType.COLLATIONS_METADATA_KEY).
+    """
+    raw = None
+    with suppress(IcecombError):
+        raw = spark_schema(parameters)
+    found = []
+    for field in raw["fields"] if raw is not None else ():
+        told = (field.get("metadata") or {}).get(_COLLATIONS)
+        for path, name in told.items() if isinstance(told, Mapping) else ():
+            found.append(f"{path} {str(name).rpartition('.')[2]}")
+    return found
 
 
 def parse_spark_field(

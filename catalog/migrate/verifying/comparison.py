@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.migrate.source.hive_type import ELEMENT, KEY, VALUE, NarrowType, Path
 from icecomb.catalog.migrate.verifying.source_rows import READERS
 from icecomb.catalog.report.progress import Progress, each
 from icecomb.format.spec.metadata import TableMetadata
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.rows.values.scan_task import FileScanTask
 
+_NONE: Final[Mapping[Path, NarrowType]] = {}
 _WORKERS: Final = 4
 _SHOWN: Final = 20
 
@@ -117,6 +119,22 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class HiveColumns:
+    """The columns of the two tables.
+
+    Attributes:
+        schema: Those of the Iceberg table.
+        narrow: Hive's types that hold less.
+        defaults: Internal values that Spark reads in files that lack a column, by its name in lower
+            case.
+    """
+
+    schema: Schema
+    narrow: Mapping[Path, NarrowType] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class FilePair:
     """One file as both sides read it.
 
@@ -136,7 +154,7 @@ class FilePair:
 def compare_files(  # noqa: PLR0917 - what is read, what is compared, where it is noted
     io: FileIO,
     metadata: TableMetadata,
-    schema: Schema,
+    columns: HiveColumns,
     pairs: Sequence[FilePair],
     comparison: Comparison,
     progress: Progress,
@@ -144,7 +162,7 @@ def compare_files(  # noqa: PLR0917 - what is read, what is compared, where it i
     """Compare every value of every pair; record differences in ``comparison``."""
 
     def work(pair: FilePair) -> _FileResult:
-        return _compare_file(io, metadata, schema, pair)
+        return _compare_file(io, metadata, columns, pair)
 
     results = each(progress, "comparing", "files", pairs, work, _WORKERS)
     for pair, result in zip(pairs, results, strict=True):
@@ -174,13 +192,13 @@ def _take_in(comparison: Comparison, pair: FilePair, result: _FileResult) -> Non
 
 
 def _compare_file(
-    io: FileIO, metadata: TableMetadata, schema: Schema, pair: FilePair
+    io: FileIO, metadata: TableMetadata, columns: HiveColumns, pair: FilePair
 ) -> _FileResult:
     from icecomb.format.rows.read.arrow_scan import read_task
 
     result = _FileResult(Side(), Side())
-    hive = _hive_batches(io, pair, schema)
-    iceberg = read_task(pair.task, metadata, schema, io)
+    hive = _hive_batches(io, pair, columns)
+    iceberg = read_task(pair.task, metadata, columns.schema, io)
     wrong: dict[str, int] = {}
     for left, right in _aligned(hive, iceberg):
         for side, batch in ((result.hive, left), (result.iceberg, right)):
@@ -202,11 +220,12 @@ def _compare_file(
     return result
 
 
-def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.RecordBatch]:
+def _hive_batches(io: FileIO, pair: FilePair, known: HiveColumns) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 
+    schema = known.schema
     wanted = schema_to_pyarrow(schema, include_field_ids=False)
     with io.open_input(pair.location) as stream:
         read = READERS[pair.task.file.file_format]
@@ -220,14 +239,32 @@ def _hive_batches(io: FileIO, pair: FilePair, schema: Schema) -> Iterator[pa.Rec
                     columns.append(pa.repeat(value, batch.num_rows))
                 elif name in by_name:
                     found = batch.column(by_name[name])
-                    columns.append(as_hive_reads(found, column.field_type, target.type))
+                    kind = column.field_type
+                    columns.append(as_hive_reads(found, kind, target.type, known.narrow, (name,)))
+                elif name in known.defaults:
+                    value = _internal(known.defaults[name], target.type)
+                    columns.append(pa.repeat(value, batch.num_rows))
                 else:
                     columns.append(pa.nulls(batch.num_rows, target.type))
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa.Array:
-    """Return a file's array in the table's type, nested fields matched by name ignoring case."""
+def as_hive_reads(
+    array: pa.Array,
+    kind: IcebergType,
+    target: pa.DataType,
+    narrow: Mapping[Path, NarrowType] = _NONE,
+    path: Path = (),
+) -> pa.Array:
+    """Return a file's array in the table's type, nested fields matched by name ignoring case.
+
+    Args:
+        array: The values of the file.
+        kind: The type of the Iceberg column.
+        target: The same in Arrow.
+        narrow: Hive's types that hold less, of which values are cut or become null.
+        path: The path of the array among these.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -246,40 +283,70 @@ def as_hive_reads(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa
                 children.append(pa.nulls(len(array), inner))
             else:
                 part = pc.struct_field(array, place)
-                children.append(as_hive_reads(part, field_.field_type, inner))
+                below = (*path, field_.name.lower())
+                children.append(as_hive_reads(part, field_.field_type, inner, narrow, below))
         return pa.StructArray.from_arrays(
             children,
             fields=[target.field(at) for at in range(target.num_fields)],
             mask=array.is_null(),
         )
     if isinstance(kind, ListType):
-        return _as_hive_list(array, kind, target)
+        return _as_hive_list(array, kind, target, narrow, path)
     if isinstance(kind, MapType):
-        return _as_hive_map(array, kind, target)
+        return _as_hive_map(array, kind, target, narrow, path)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
         # INT96 holds nanoseconds, which a column of microseconds truncates.
         array = array.cast(pa.timestamp(target.unit, array.type.tz), safe=target.unit == "ns")
         return array.cast(pa.int64()).cast(target)
-    return array.cast(target)
+    cast = array.cast(target)
+    return _narrowed(cast, narrow[path]) if path in narrow else cast
 
 
-def _as_hive_list(array: pa.Array, kind: ListType, target: pa.DataType) -> pa.Array:
+def _narrowed(array: pa.Array, kind: NarrowType) -> pa.Array:
+    """Return values as Hive shows them in a type that holds less."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if kind.length:
+        counted = pc.utf8_rtrim(array, " ") if kind.padded else array
+        longer = pc.greater(pc.utf8_length(counted), kind.length)
+        return pc.if_else(longer, pc.utf8_slice_codeunits(array, 0, kind.length), array)
+    least, greatest = kind.bounds
+    held = pc.and_(pc.greater_equal(array, least), pc.less_equal(array, greatest))
+    return pc.if_else(held, array, pa.scalar(None, array.type))
+
+
+def _as_hive_list(
+    array: pa.Array,
+    kind: ListType,
+    target: pa.DataType,
+    narrow: Mapping[Path, NarrowType],
+    path: Path,
+) -> pa.Array:
     import pyarrow as pa
 
-    values = as_hive_reads(array.flatten(), kind.element_type, target.value_type)
+    inner = (narrow, path + ELEMENT)
+    values = as_hive_reads(array.flatten(), kind.element_type, target.value_type, *inner)
     offsets, mask = _offsets(array)
     made = pa.ListArray.from_arrays(offsets, values, mask=mask)
     return made.cast(target)
 
 
-def _as_hive_map(array: pa.Array, kind: MapType, target: pa.DataType) -> pa.Array:
+def _as_hive_map(
+    array: pa.Array,
+    kind: MapType,
+    target: pa.DataType,
+    narrow: Mapping[Path, NarrowType],
+    path: Path,
+) -> pa.Array:
     import pyarrow as pa
 
     entries = array.cast(
         pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)]))
     ).flatten()
-    keys = as_hive_reads(entries.field(0), kind.key_type, target.key_type)
-    values = as_hive_reads(entries.field(1), kind.value_type, target.item_type)
+    of_keys, of_values = (narrow, path + KEY), (narrow, path + VALUE)
+    keys = as_hive_reads(entries.field(0), kind.key_type, target.key_type, *of_keys)
+    values = as_hive_reads(entries.field(1), kind.value_type, target.item_type, *of_values)
     offsets, mask = _offsets(array)
     return pa.MapArray.from_arrays(offsets, keys, values, mask=mask).cast(target)
 

@@ -9,10 +9,17 @@ from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
+from icecomb.catalog.migrate.source.column_default import column_defaults
+from icecomb.catalog.migrate.source.partition_folders import PartitionBytes
 from icecomb.catalog.migrate.source.source import partition_folder, table_folder
 from icecomb.catalog.migrate.source.source_files import ListedFolder, list_folders
-from icecomb.catalog.migrate.source.source_schema import source_schema
-from icecomb.catalog.migrate.verifying.comparison import Comparison, FilePair, compare_files
+from icecomb.catalog.migrate.source.source_schema import narrow_columns, source_schema
+from icecomb.catalog.migrate.verifying.comparison import (
+    Comparison,
+    FilePair,
+    HiveColumns,
+    compare_files,
+)
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError
 
 if TYPE_CHECKING:
@@ -58,7 +65,9 @@ def verify(context: MigrationContext) -> Comparison:
     snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
     schema_id = snapshot.schema_id if snapshot is not None else None
     schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
-    compare_files(context.io, metadata, schema, pairs, comparison, context.progress)
+    defaults = column_defaults(journal.table).values(schema)
+    columns = HiveColumns(schema, narrow_columns(journal.table), defaults)
+    compare_files(context.io, metadata, columns, pairs, comparison, context.progress)
     if comparison.difference_count == 0:
         journal.record(Step.VERIFIED, rows=comparison.hive.rows, files=comparison.files)
     return comparison
@@ -102,15 +111,17 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
         folders = [partition_folder(table, one, converted, zone) for one in journal.partitions()]
     keys = [key.name.lower() for key in table.partition_keys]
     pairs: list[FilePair] = []
-    left = {path: task for path, task in tasks.items() if task.file.partition not in dropped.values}
-    folders = [one for one in folders if one.values not in dropped.values]
+    packing = PartitionBytes(converted.spec, converted.schema)
+    left = {path: one for path, one in tasks.items() if not dropped.name_of(one.file.partition)}
+    folders = [one for one in folders if not dropped.name_of(one.values)]
     for found in list_folders(context.io, folders, context.progress):
         comparison.partitions.setdefault(found.folder.name, [0, 0])
         for location in _visible(found, journal, tasks):
             task = left.pop(location, None)
             if task is None or location in reported:
                 continue  # see `find_late_writes`
-            if task.file.partition != found.folder.values:
+            # encoded, because NaN is not equal to itself
+            if packing.pack(task.file.partition) != packing.pack(found.folder.values):
                 comparison.differ(
                     f"{location}: partition {found.folder.values} in Hive, "
                     f"{task.file.partition} in Iceberg"

@@ -98,6 +98,14 @@ class OrcFileTail(FileTail):
             found[number] = ColumnSummary(kind, size, values, old)
         return found
 
+    def text_lengths(self, fields: Sequence[FileField]) -> dict[int, int]:
+        """Implement `FileTail.text_lengths`."""
+        if self._tail.type_count != count_types(fields) + 1:
+            return {}
+        lengths = self._tail.lengths
+        found = ((one.field.field_id, lengths[one.number]) for one in types_of(fields))
+        return {number: length for number, length in found if number is not None and length}
+
     @property
     def numbered(self) -> bool:
         """True if the columns are named by number; see `FileTail.numbered`."""

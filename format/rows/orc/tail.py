@@ -76,7 +76,10 @@ class OrcTail:
     def __init__(self, serialized: bytes) -> None:
         tail = _message(serialized)
         self._script, footer = _message(_bytes(tail, 1)), _message(_bytes(tail, 2))
-        self._kinds = [_number(_message(raw), 1) for raw in footer.get(4, ())]
+        types = [_message(raw) for raw in footer.get(4, ())]
+        self._kinds = [_number(one, 1) for one in types]
+        self.lengths = [_number(one, 4) for one in types]
+        """For each type, the most characters of `varchar` and `char`; else 0."""
         self._totals: Sequence[bytes] = footer.get(7, ())
         self.rows = _number(footer, 6)
         """The number of rows in the file."""

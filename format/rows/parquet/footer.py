@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Final
 
 import pyarrow.parquet as pq
 
@@ -11,6 +16,10 @@ from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail, is_old
 from icecomb.format.rows.values.statistics import ColumnStatistics, leaves, merged
 from icecomb.format.spec.types import PrimitiveType
+
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_SPARK_TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_SPARK_LENGTH: Final = re.compile(r"(?:var)?char\((\d+)\)")
 
 
 class ParquetFooter(FileTail):
@@ -66,6 +75,15 @@ class ParquetFooter(FileTail):
             found[number] = ColumnSummary(kind, size, values, old)
         return found
 
+    def text_lengths(self, fields: Sequence[FileField]) -> dict[int, int]:
+        """Implement `FileTail.text_lengths`, for columns of files that Spark wrote."""
+        found = {}
+        lengths = _spark_lengths((self.metadata.metadata or {}).get(_SPARK_SCHEMA, b""))
+        for field in fields:
+            if field.field_id is not None and field.name in lengths:
+                found[field.field_id] = lengths[field.name]
+        return found
+
     def _julian(self) -> bool:
         """Return whether Spark or Hive recorded that they numbered old dates as old Java does."""
         said = self.metadata.metadata or {}
@@ -75,6 +93,18 @@ class ParquetFooter(FileTail):
             return bool(said[b"writer.date.proleptic"].lower() == b"false")
         version = said.get(b"org.apache.spark.version", b"3").split(b".")[0]
         return version.isdigit() and int(version) < 3
+
+
+@lru_cache(maxsize=16)
+def _spark_lengths(schema: bytes) -> Mapping[str, int]:
+    """Return the lengths of the `varchar` and `char` columns in Spark's schema of a file."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        told = (
+            (f["name"], f["metadata"].get(_SPARK_TEXT, "")) for f in json.loads(schema)["fields"]
+        )
+        known = ((name, _SPARK_LENGTH.fullmatch(text)) for name, text in told)
+        return {name: int(length[1]) for name, length in known if length}
+    return {}
 
 
 def split_offsets(metadata: pq.FileMetaData) -> tuple[int, ...]:

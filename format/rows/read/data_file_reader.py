@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,6 +14,8 @@ from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
+
+_TWO_LEVELS: Final = "LIST-annotated groups must not be repeated"
 
 
 class DataFileReader(ABC):
@@ -118,6 +121,10 @@ def empty_batches(
         yield position + start, pa.record_batch([pa.nulls(count)], ["_"]).select([])
 
 
+class TwoLevelListError(UnsupportedError):
+    """A sound Parquet file with lists of lists in an old form that pyarrow does not read."""
+
+
 @contextmanager
 def reading(location: str) -> Iterator[None]:
     """Name the file in errors of pyarrow, except for those of memory."""
@@ -132,6 +139,14 @@ def reading(location: str) -> Iterator[None]:
             path=location,
         ) from problem
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+        if _TWO_LEVELS in str(problem):
+            raise TwoLevelListError(
+                f"Data file {location} has lists of lists in Parquet's old form of two levels, "
+                "which cannot be read here",
+                hint="The file is sound: copy its rows by Spark, with "
+                "spark.sql.parquet.writeLegacyFormat=false, or by Hive.",
+                path=location,
+            ) from problem
         # pyarrow raises OSError for invalid bytes, too, but without an errno; the last one is that
         # of names of columns.
         failed = FileIOError if getattr(problem, "errno", None) else CorruptFileError

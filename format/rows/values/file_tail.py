@@ -96,6 +96,14 @@ class FileTail(ABC):
             wanted: Ids of the columns whose counts and bounds are wanted in addition to their size.
         """
 
+    def text_lengths(self, fields: Sequence[FileField]) -> dict[int, int]:  # noqa: ARG002 - of formats that state none
+        """Return the most characters that texts of columns have by their types, by field id.
+
+        Args:
+            fields: The file's fields, with their ids.
+        """
+        return {}
+
     @property
     def numbered(self) -> bool:
         """True if the columns are named by number (`_col0`), as Hive before version 2 did."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
-from icecomb.spark.column_default import constant_of
+from icecomb.format.expressions.sql.constant import constant_of
 from icecomb.spark.planner.statements.change import change_by_statement
 from icecomb.spark.planner.table.table_definition import check_has_no_statement
 from icecomb.spark.schema import iceberg_type, spark_type

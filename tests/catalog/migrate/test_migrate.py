@@ -84,6 +84,19 @@ def test_partition_values_get_the_type_of_their_column(make_hive_table: Any) -> 
     assert set(rows[2].values()) == {None}
 
 
+def test_partitions_of_nan_and_of_both_zeros_verify_as_equal(make_hive_table: Any) -> None:
+    texts = [("NaN", "NaN"), ("-0.0", "0.0"), ("0.0", "-0.0"), ("NaN", "Infinity")]
+    table = make_hive_table(
+        {"id": "bigint"},
+        {"f": "float", "d": "double"},
+        {pair: numbers(at) for at, pair in enumerate(texts)},
+    )
+    migrate.apply(table.catalog, table.name)
+    found = migrate.verify(table.catalog, table.name)
+    assert (found.differences, found.iceberg.rows) == ([], 4)
+    migrate.finalize(table.catalog, table.name, dry_run=True)
+
+
 def test_values_that_do_not_convert_exactly_block_and_are_all_named(make_hive_table: Any) -> None:
     keys = {"i": "int"}
     table = make_hive_table(

@@ -7,7 +7,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.applying.migration import iceberg_properties
+from icecomb.catalog.migrate.source.source import iceberg_properties
 from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.evolution.property_update import UpdateProperties
 from icecomb.format.property.table_property import (

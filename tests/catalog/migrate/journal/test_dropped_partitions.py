@@ -15,7 +15,7 @@ from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal.journal import FOLDER
 from icecomb.format.errors import MigrationError
 
-DROPPED = "Hive dropped 1 partitions after the conversion, whose rows are still in it: k=3\\n"
+DROPPED = "Hive dropped 1 partitions after the conversion, whose rows are still in it: k={}\\n"
 MADE = "dropped"
 
 
@@ -34,18 +34,18 @@ def interrupted(
     """Begins to migrate a table of three partitions, of which Hive drops the third one meanwhile."""
     monkeypatch.setattr(hive_parts, "_PAGE", 1)
 
-    def begin(*, with_files: bool = False) -> Any:
-        parts = {(k,): numbers(int(k)) for k in "123"}
-        table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
+    def begin(*, with_files: bool = False, kind: str = "int", third: str = "3") -> Any:
+        parts = {(k,): numbers(at) for at, k in enumerate(("1", "2", third), 1)}
+        table = make_hive_table({"id": "bigint"}, {"k": kind}, parts)
         table.before = table.partitions
 
         def drop() -> None:
-            table.catalog.client.partitions.drop(*table.name.split("."), ["k=3"])
+            table.catalog.client.partitions.drop(*table.name.split("."), [f"k={third}"])
             if with_files:  # as of a managed table, where that began before the conversion
                 shutil.rmtree(table.folder / "p2")
 
         proxy.after("drop_partitions_req", drop)
-        with pytest.raises(MigrationError, match=DROPPED):
+        with pytest.raises(MigrationError, match=DROPPED.format(third)):
             migrate.apply(proxied, table.name)
         return table
 
@@ -56,7 +56,7 @@ def test_a_partition_that_hive_drops_is_told_until_its_rows_are_gone(
     interrupted: Callable[..., Any],
 ) -> None:
     table = interrupted(with_files=True)
-    with pytest.raises(MigrationError, match=DROPPED):
+    with pytest.raises(MigrationError, match=DROPPED.format(3)):
         migrate.apply(table.catalog, table.name)
     found = migrate.verify(table.catalog, table.name)
     assert found.differences == [
@@ -74,6 +74,13 @@ def test_a_partition_that_hive_drops_is_told_until_its_rows_are_gone(
     done = migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
     assert "2 partitions, without 1 that Hive dropped" in done.summary
     assert table.partitions == table.before[:2]
+
+
+def test_a_dropped_partition_of_nan_is_told_too(interrupted: Callable[..., Any]) -> None:
+    table = interrupted(kind="double", third="NaN")
+    assert migrate.verify(table.catalog, table.name).differences == [
+        "k=NaN: Hive dropped it after the conversion, its rows are in Iceberg's"
+    ]
 
 
 def test_a_partition_that_hive_has_again_is_kept_with_its_rows(

@@ -13,7 +13,7 @@ import pytest
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog import migrate
-from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import decode, encode, table_from_wire
 from icecomb.catalog.migrate.applying.existing_files import files_of_hive_table
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
@@ -21,10 +21,12 @@ from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import COPIES, FOLDER
 from icecomb.catalog.migrate.planning.obstacle import table_findings
+from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.report.finding import Finding
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec.schema import Schema
+from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
 from tests.rings import sampled
 
@@ -267,6 +269,31 @@ def test_a_folder_that_cannot_be_read_hides_nothing_of_the_others(make_hive_tabl
 def of(plan: Any, code: str) -> Finding:
     [found] = [finding for finding in plan.findings if finding.code == code]
     return found
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"write.target-file-size-bytes": "128MB"},
+        {"write.format.default": "textfile"},
+        {"write.distribution-mode": "bogus"},
+        {"write.target-file-size-byte": "1"},
+        {"encryption.key-id": "k"},
+    ],
+)
+def test_parameters_that_no_iceberg_table_can_have_block(
+    tmp_path: Path, wrong: dict[str, str]
+) -> None:
+    storage = replace(PARQUET, columns=(FieldSchema("id", "bigint"),), location=tmp_path.as_uri())
+    table = HiveTable("made", "t", storage=storage, parameters={"team": "x", **wrong})
+    found = plan_source(FileIO(), table, [], Choices(), SILENT)
+    (blocked,) = found.blockers
+    assert (blocked.code, blocked.count) == ("property", 1)
+    (key,) = wrong
+    assert blocked.places[0].startswith(key)
+    if key == "write.format.default":
+        given = plan_source(FileIO(), table, [], Choices(), SILENT, properties={key: "orc"})
+        assert not given.blockers
 
 
 def alter_wire(table: Any, change: Any) -> None:
