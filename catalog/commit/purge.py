@@ -10,6 +10,7 @@ from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.way_back import deletion_remedy
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -29,7 +30,7 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
     if not GC_ENABLED.of(metadata.properties):
         raise ValidationError(
             f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
-            hint="drop it without purging, or set gc.enabled=true if you are sure",
+            hint=f"drop it without purging. {deletion_remedy(metadata.properties, name)}",
             table=name,
         )
 

@@ -68,11 +68,14 @@ class Remedies:
 
     Args:
         table: The table; actions that it does not allow are not offered.
+
+    Attributes:
+        name: The table's name for commands.
     """
 
     def __init__(self, table: Table) -> None:
         self._actions = table.maintenance
-        self._name = name_of(table)
+        self.name = name_of(table)
         pointer = table._pointer  # noqa: SLF001 - no other knows
         self._is_writable = _passes(pointer.check_writable, table)
         may_delete = GC_ENABLED.of(table.properties) and _passes(table._check_deletable, table)  # noqa: SLF001 - no other knows
@@ -117,7 +120,7 @@ class Remedies:
     def _action(self, action: str, options: Sequence[str] = ()) -> Words | None:
         if not self._is_writable or not hasattr(self._actions, action):
             return None
-        name = ("--", self._name) if self._name.startswith("-") else (self._name,)
+        name = ("--", self.name) if self.name.startswith("-") else (self.name,)
         return ("maintain", action.replace("_", "-"), *options, *name)
 
 

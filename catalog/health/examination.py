@@ -215,7 +215,9 @@ class _Examination:
             found = self._table.maintenance.remove_orphan_files()
         except (IcecombError, OSError) as error:
             said = error.message if isinstance(error, IcecombError) else str(error)
-            severity = Severity.NOTE if isinstance(error, ValidationError) else Severity.WARNING
+            severity = Severity.WARNING
+            if isinstance(error, ValidationError):
+                severity, said = Severity.NOTE, f"{said}. {error.hint or ''}".strip()
             yield HealthFinding("orphans", severity, f"It is unknown whether there are any: {said}")
             return
         if found.orphan_file_location:

@@ -26,6 +26,7 @@ from icecomb.format.property.table_property import (
     MANIFEST_MIN_COUNT,
     MANIFEST_TARGET_BYTES,
 )
+from icecomb.format.property.way_back import has_way_back
 from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _snapshots(examined: Examined) -> Iterator[HealthFinding]:
     if due < SNAPSHOTS and count < ALL_SNAPSHOTS:
         return
     old = due >= SNAPSHOTS
-    kept = "" if GC_ENABLED.of(metadata.properties) else f"; {_KEPT}"
+    kept = _kept(examined)
     text = (
         f"{due:,} of {count:,} snapshots are older than the table keeps them"
         if old
@@ -138,7 +139,7 @@ def _metadata_file(examined: Examined) -> Iterator[HealthFinding]:
         if facts.metadata_growth is None
         else f", {facts.metadata_growth:+,} a day over the time of its log"
     )
-    kept = "" if GC_ENABLED.of(metadata.properties) else f"; {_KEPT}"
+    kept = _kept(examined)
     yield HealthFinding(
         "metadata-bloat",
         _from_count(facts.metadata_bytes, METADATA_BYTES),
@@ -177,8 +178,22 @@ def _old_engines(examined: Examined) -> Iterator[HealthFinding]:
         )
 
 
-_KEPT = f"{GC_ENABLED.key} is false, so nothing may expire until no other table uses the files"
 _SOON = ("--older-than", "1d", "--retain-last", "100")
+
+
+def _kept(examined: Examined) -> str:
+    """Return why nothing may expire, to be added to a message; empty if snapshots may."""
+    properties = examined.metadata.properties
+    if GC_ENABLED.of(properties):
+        return ""
+    if has_way_back(properties):
+        name = examined.remedies.name
+        known = "TABLE" if "/" in name else name  # to migrate, which takes no folders
+        return (
+            f"; {GC_ENABLED.key} is false, so nothing may expire before `icecomb migrate finalize "
+            f"{known}` gives up the way back to the Hive table"
+        )
+    return f"; {GC_ENABLED.key} is false, so nothing may expire until no other table uses the files"
 
 
 def _by_spec(

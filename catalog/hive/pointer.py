@@ -13,6 +13,7 @@ from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.errors import IcecombError, NoSuchFileError, NoSuchIcebergTableError
+from icecomb.format.property.way_back import check_way_back_kept
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -25,7 +26,13 @@ _REMEDIES: Final = {
 
 
 class HivePointer(EntryPointer[MetadataVersion]):
-    """The pointer of a table; see `commit.pointer.MetadataPointer` and `EntryPointer`."""
+    """The pointer of a table; see `commit.pointer.MetadataPointer` and `EntryPointer`.
+
+    Attributes:
+        ends_migration: Whether its commits may give up the way back of a migrated table.
+    """
+
+    ends_migration = False
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_writable`."""
@@ -61,9 +68,16 @@ class HivePointer(EntryPointer[MetadataVersion]):
         return version
 
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
-        """Implement `MetadataPointer.stage`: write a file of a unique name."""
+        """Implement `MetadataPointer.stage`: write a file of a unique name.
+
+        Raises:
+            ValidationError: If files of a migrated table might be deleted before its migration is
+                finalized.
+        """
         from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
 
+        if base is not None and not self.ends_migration:
+            check_way_back_kept(self.name, base.metadata.properties, metadata.properties)
         location = new_metadata_location(metadata, base.location if base else None)
         write_metadata(self._io, metadata, location, base.metadata if base else None)
         return MetadataVersion(location, metadata)

@@ -36,6 +36,7 @@ from icecomb.format.errors import (
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.way_back import deletion_remedy
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import FolderEngine
@@ -363,7 +364,7 @@ def _check(table: Table, search: OrphanSearch) -> None:
         raise ValidationError(
             f"Cannot remove orphan files of {name}: its files may belong to other tables, too "
             f"({GC_ENABLED.key} is false)",
-            hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
+            hint=deletion_remedy(table.properties, name),
             table=name,
         )
     if search.prefix_mismatch_mode not in MODES:

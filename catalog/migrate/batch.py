@@ -42,11 +42,13 @@ class Result:
         facts: The result as JSON values.
         detail: The result in a few words.
         good: Whether the step succeeded; a comparison with differences did not.
+        outcome: The outcome in a word of the step; empty for that of the status.
     """
 
     facts: Mapping[str, Any]
     detail: str
     good: bool = True
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Outcome:
         facts: The step's result as JSON values.
         detail: The result in a few words, or the error's message.
         hint: What to do about an error.
+        name: The outcome in a word of the step; empty for that of the status.
     """
 
     table: str
@@ -68,12 +71,16 @@ class Outcome:
     facts: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
     hint: str | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name or self.status.value
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as JSON values."""
         return {
             "table": self.table,
-            "outcome": self.status.value,
+            "outcome": str(self),
             "seconds": round(self.seconds, 1),
             "detail": self.detail,
             "hint": self.hint,
@@ -137,4 +144,5 @@ def _outcome(table: str, name: tuple[str, str], work: Work) -> tuple[Outcome, bo
     except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
         return Outcome(table, StepStatus.FAILED, detail=f"{type(error).__name__}: {error}"), False
     status = StepStatus.DONE if step.good else StepStatus.BLOCKED
-    return Outcome(table, status, facts=step.facts, detail=step.detail), False
+    outcome = Outcome(table, status, facts=step.facts, detail=step.detail, name=step.outcome)
+    return outcome, False

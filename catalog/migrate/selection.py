@@ -11,6 +11,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table, name_pattern, parts_of
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.format.errors import NoSuchTableError
+from icecomb.format.property.way_back import MIGRATED
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -86,7 +87,7 @@ def is_hive_table(entry: HiveTable) -> bool:
 
 def was_migrated(entry: HiveTable) -> bool:
     """Return whether an entry says that it is an Iceberg table made by a migration."""
-    return entry.is_iceberg and entry.parameters.get("migrated") == "true"
+    return entry.is_iceberg and entry.parameters.get(MIGRATED) == "true"
 
 
 def has_way_back(catalog: HiveCatalog, entry: HiveTable) -> bool:

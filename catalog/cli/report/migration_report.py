@@ -29,13 +29,14 @@ def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
     """
     found = list(outcomes)
     counted = Counter(one.status for one in found)
-    counts = {status.value: counted[status] for status in StepStatus if counted[status]}
+    worst_first = sorted(found, key=lambda one: list(StepStatus).index(one.status))
+    counts = Counter(map(str, worst_first))
     if application.json:
         tables = [one.to_json() for one in found]
         application.output.facts({"summary": counts, "tables": tables})
         return next((_CODES[status] for status in StepStatus if counted[status]), OK)
     columns = ["table", "outcome", "seconds", "detail"]
-    rows = [[one.table, one.status, f"{one.seconds:.1f}", one.detail] for one in found]
+    rows = [[one.table, str(one), f"{one.seconds:.1f}", one.detail] for one in found]
     if not application.text:
         hinted = [[*row, one.hint] for row, one in zip(rows, found, strict=True)]
         application.output.table([*columns, "hint"], hinted)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
+MIGRATED_FROM: Final = "icecomb.migrated-from"
+"""Snapshot summary property of a migration's first snapshot: the Hive table."""
 TAKEN_IN: Final = "icecomb.migrated-late"
 """Snapshot summary property: the migration that took in files of Hive's writers by it."""
 _SHOWN: Final = 3
@@ -182,7 +184,8 @@ class FileHistory:
         return MigrationError(
             f"{self._table} cannot be reverted: it is unknown which files are the Hive table's: "
             f"the migration's snapshot {self._first} was expired, and {reason}",
-            hint="restore that file from a backup, or copy the rows into a new Hive table",
+            hint="restore that file from a backup, or copy the rows into a new Hive table; "
+            f"`icecomb migrate finalize {self._table}` gives up the way back, and keeps this table",
             table=self._table,
         )
 

@@ -52,6 +52,8 @@ class LateWrites:
         elsewhere: Such files of partitions that Hive added or moved, and in subfolders.
         stated: What storage says of the files in ``added``.
         finalized: Whether the table can no longer be reverted.
+        lost: Files of the Hive table that do not exist any more, and that the Iceberg table does
+            not need: only a revert would.
     """
 
     table: str
@@ -61,6 +63,7 @@ class LateWrites:
     elsewhere: list[str] = field(default_factory=list)
     stated: dict[str, FileStatus] = field(default_factory=dict)
     finalized: bool = False
+    lost: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return the number of files."""
@@ -164,6 +167,7 @@ class _Search:
     def run(self) -> LateWrites:
         found, below = self._compared()
         live = self._live(found.gone)
+        found.lost = [one for one in found.gone if one not in live]
         found.gone = [one for one in found.gone if one in live]
         strange = dict.fromkeys([*below, *self._of_new_partitions()])
         ever = self._ever_had([*found.added, *strange])

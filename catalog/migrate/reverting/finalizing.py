@@ -2,55 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.commit.commit import commit
 from icecomb.catalog.migrate.journal.context import MigrationContext, being_reverted, moment
-from icecomb.catalog.migrate.journal.journal import Journal, Step
+from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
+from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
-from icecomb.catalog.migrate.reverting.present_state import present_state
-from icecomb.format.errors import MigrationError
+from icecomb.catalog.migrate.reverting.present_state import GONE, present_state
+from icecomb.catalog.migrate.selection import was_migrated
+from icecomb.format.errors import IcecombError, MigrationError
 from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.way_back import has_way_back
 from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
+    from icecomb.catalog.hive.thrift.entity import HiveTable
+    from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
     from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
 
-_UNPURGED = GC_ENABLED.key
-_ENDED = {Step.REVERTED.value, Step.REVERTING.value}
+_ENDED = {Step.REVERTED, Step.REVERTING}
+BLOCKED: Final = "blocked"
+"""The outcome of tables with which something is wrong."""
+UNFINISHED: Final = "unfinished"
 
 
 def status(context: MigrationContext) -> dict[str, Any]:
-    """Return the state and every recorded step of the newest migration."""
+    """Return the state and every recorded step of the newest migration.
+
+    The outcome is ``none``, ``unfinished``, ``migrated``, ``verified``, ``finalized`` or
+    ``reverted``; or ``blocked`` if something is wrong, and the state says what.
+    """
     table = context.entry.load()
     journals = context.journals(table)
     facts: dict[str, Any] = {"table": table.full_name, "iceberg": table.is_iceberg}
     if not journals.own:
-        other = journals.other
-        whose = f", unlike {other.full_name}, which has its folder" if other else ""
-        return {**facts, "state": f"never migrated by icecomb{whose}"}
+        outcome, state = _without_journal(context, table, journals)
+        return {**facts, "outcome": outcome, "state": state}
     journal = journals.live or journals.own[-1]
     prepared = journal.step(Step.PREPARED) or {}
-    steps = {step.value: moment(done["at-ms"]) for step, done in journal.steps().items()}
+    done = journal.steps()
     overwritten = find_overwritten(context.io, table, journal)
     if overwritten is not None:
         facts["overwritten-pointer"] = overwritten.pointer
-    state = _state(journal, iceberg=table.is_iceberg, overwritten=overwritten is not None)
-    if steps.keys().isdisjoint(_ENDED) and table.is_iceberg and prepared:
+    outcome, state = _state(done, iceberg=table.is_iceberg, overwritten=overwritten is not None)
+    if done.keys().isdisjoint(_ENDED) and table.is_iceberg and prepared:
         present = present_state(context, table, journal)
         facts |= present.to_json()
-        state = present.state or state
+        if said := present.state:
+            outcome, state = BLOCKED, said
+        elif present.lost_way:
+            outcome, state = BLOCKED, f"{state}; {present.lost_way}"
     return {
         **facts,
+        "outcome": outcome,
         "state": state,
         "journal": journal.location,
         "partitions": journal.partition_count,
         "files": prepared.get("files", 0),
         "rows": prepared.get("rows", 0),
         "choices": journal.choices.to_json(),
-        "steps": steps,
+        "steps": {step.value: moment(one["at-ms"]) for step, one in done.items()},
     }
+
+
+def _without_journal(
+    context: MigrationContext, table: HiveTable, journals: FolderJournals
+) -> tuple[str, str]:
+    """Return outcome and state of a table without a journal."""
+    if was_migrated(table) and table.metadata_location:
+        with suppress(IcecombError):  # what is wrong with the file is not of the migration
+            metadata = read_metadata(context.io, table.metadata_location)
+            ours = any(MIGRATED_FROM in (one.summary or {}) for one in metadata.snapshots)
+            if ours and has_way_back(metadata.properties):
+                then = f"icecomb migrate finalize {table.full_name} --unverified"
+                return BLOCKED, f"migrated; {GONE}: its journal is gone: {then}"
+    other = journals.other
+    whose = f", unlike {other.full_name}, which has its folder" if other else ""
+    return "none", f"never migrated by icecomb{whose}"
 
 
 def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bool = False) -> None:
@@ -68,6 +101,11 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
     """
     table = context.entry.load()
     found = context.migrated(table)
+    if found is None and was_migrated_without_journal(context, table):
+        if not dry_run:
+            _check_verified(table, verified=unverified)
+            _allow_deletion(context)
+        return
     if found is None or found[0].step(Step.CLEANED) is None:
         raise MigrationError(
             f"{table.full_name} has no finished migration",
@@ -85,18 +123,10 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
             raise late.error
     if dry_run:
         return
-    if not (journal.finalized or unverified) and journal.step(Step.VERIFIED) is None:
-        raise UnverifiedError(
-            f"The migration of {table.full_name} was not verified, and there is no way back when "
-            "it is finalized",
-            hint=f"`icecomb migrate verify {table.full_name}` compares them; `--unverified` of "
-            "`finalize` (unverified=True) goes without",
-            table=table.full_name,
-        )
-    loaded = context.catalog.load_table((context.database, context.name))
-    if loaded.metadata.properties.get(_UNPURGED) == "false":
-        with context.noting_unanswered(journal, table):
-            loaded.commit(_AllowPurge())
+    if not (journal.finalized or unverified):
+        _check_verified(table, verified=journal.step(Step.VERIFIED) is not None)
+    with context.noting_unanswered(journal, table):
+        _allow_deletion(context)
     if not journal.finalized:
         # A concurrent revert checks under the lock, too, so one of both comes first.
         with context.locked(table):
@@ -111,6 +141,34 @@ class UnverifiedError(MigrationError):
     """The two tables were not compared, which needs confirmation; nothing was changed."""
 
 
+def was_migrated_without_journal(context: MigrationContext, table: HiveTable) -> bool:
+    """Return whether an Iceberg table is still kept for a way back that no journal knows.
+
+    Its journal was removed, or is that of another metastore; or Iceberg Java migrated it.
+    """
+    return was_migrated(table) and not context.journals(table).own
+
+
+def _check_verified(table: HiveTable, *, verified: bool) -> None:
+    if not verified:
+        raise UnverifiedError(
+            f"The migration of {table.full_name} was not verified, and there is no way back when "
+            "it is finalized",
+            hint=f"`icecomb migrate verify {table.full_name}` compares them; `--unverified` of "
+            "`finalize` (unverified=True) goes without",
+            table=table.full_name,
+        )
+
+
+def _allow_deletion(context: MigrationContext) -> None:
+    """Allow maintenance to delete the files that were Hive's, if it is not yet allowed."""
+    pointer = context.catalog.pointer((context.database, context.name))
+    pointer.ends_migration = True
+    version = pointer.load()
+    if not GC_ENABLED.of(version.metadata.properties):
+        commit(pointer, context.io, version, _AllowPurge())
+
+
 class _AllowPurge:
     """The change that removes the property that the migration set."""
 
@@ -122,26 +180,29 @@ class _AllowPurge:
 
         return Changes(
             requirements=(AssertTableUUID(uuid=base.table_uuid),),
-            updates=(RemovePropertiesUpdate(removals=(_UNPURGED,)),),
+            updates=(RemovePropertiesUpdate(removals=(GC_ENABLED.key,)),),
         )
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Do nothing: no file was written."""
 
 
-def _state(journal: Journal, *, iceberg: bool, overwritten: bool) -> str:
-    steps = journal.steps()
+def _state(steps: Collection[Step], *, iceberg: bool, overwritten: bool) -> tuple[str, str]:
     if Step.REVERTED in steps:
-        return "reverted" if Step.SWAPPED in steps else "given up before anything was changed"
+        if Step.SWAPPED in steps:
+            return "reverted", "reverted"
+        return "none", "given up before anything was changed"
     if Step.REVERTING in steps:
-        return "reverting: run revert again"
+        return UNFINISHED, "reverting: run revert again"
     if overwritten:
         then = "finalized" if Step.FINALIZED in steps else "run revert"
-        return f"an Iceberg table, overwritten with an old copy of the Hive table's entry: {then}"
+        said = "an Iceberg table, overwritten with an old copy of the Hive table's entry"
+        return BLOCKED, f"{said}: {then}"
     if Step.FINALIZED in steps:
-        return "finalized"
+        return "finalized", "finalized"
     if Step.CLEANED in steps:
-        return "verified" if Step.VERIFIED in steps else "migrated, not verified"
+        verified = Step.VERIFIED in steps
+        return ("verified", "verified") if verified else ("migrated", "migrated, not verified")
     if iceberg:
-        return "an Iceberg table, not finished: run apply again"
-    return "interrupted before the table was changed: run apply again"
+        return UNFINISHED, "an Iceberg table, not finished: run apply again"
+    return UNFINISHED, "interrupted before the table was changed: run apply again"

@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.late_write import LateWrites, find_late_writes
+from icecomb.catalog.migrate.reverting.reversal import Reversal
 from icecomb.catalog.report.finding import Finding, Severity
-from icecomb.format.errors import IcecombError, NoSuchFileError
+from icecomb.format.errors import IcecombError, MigrationError, NoSuchFileError
+from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.way_back import MIGRATED, has_way_back
 from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.catalog.migrate.journal.context import MigrationContext
+    from icecomb.format.spec.metadata import TableMetadata
 
 _SHOWN: Final = 20
+GONE: Final = "a revert is not possible any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class PresentState:
         metadata_gone: Whether the metadata file is gone: its folder was emptied.
         late: Changes of its files by Hive's writers; None if unknown.
         unknown: Why they are unknown.
+        lost_way: Why a revert is not possible any more, or would not bring all rows back; empty if
+            it would, and if the migration was finalized.
     """
 
     table: str
@@ -40,6 +47,7 @@ class PresentState:
     metadata_gone: bool = False
     late: LateWrites | None = None
     unknown: str = ""
+    lost_way: str = ""
 
     @property
     def state(self) -> str | None:
@@ -64,6 +72,8 @@ class PresentState:
             facts["late-write-count"] = len(self.late)
         if self.unknown:
             facts["late-writes-unknown"] = self.unknown
+        if self.lost_way:
+            facts["way-back"] = self.lost_way
         return facts
 
     def findings(self) -> Iterator[Finding]:
@@ -91,6 +101,14 @@ class PresentState:
                 "migration",
                 f"whether Hive wrote to its files since is unknown: {self.unknown}",
                 "make its folders readable",
+            )
+        if self.lost_way:
+            yield Finding(
+                Severity.WARNING,
+                "migration",
+                self.lost_way,
+                f"icecomb migrate finalize {self.table} makes it a table of its own, without a way "
+                "back",
             )
         if not self.finished:
             yield Finding(
@@ -121,7 +139,36 @@ def present_state(context: MigrationContext, table: HiveTable, journal: Journal)
         return PresentState(name, pointer, finished, metadata_gone=gone, unknown=unknown)
     except IcecombError as error:
         return PresentState(name, pointer, finished, unknown=error.message)
-    return PresentState(name, pointer, finished, late=late)
+    lost = "" if journal.finalized else _lost_way(context, table, journal, metadata, late)
+    return PresentState(name, pointer, finished, late=late, lost_way=lost)
+
+
+def _lost_way(
+    context: MigrationContext,
+    table: HiveTable,
+    journal: Journal,
+    metadata: TableMetadata,
+    late: LateWrites,
+) -> str:
+    """Return why the way back is gone, or in danger; empty if it is whole."""
+    snapshot_id = (journal.step(Step.PREPARED) or {}).get("snapshot-id")
+    if snapshot_id is not None and not metadata.has_snapshot(snapshot_id):
+        # Not every engine looks at gc.enabled, and this snapshot lists the Hive table's files.
+        try:
+            Reversal(context).plan(table, journal)
+        except MigrationError as error:
+            return f"{GONE}: {error.message}"
+    if late.lost:
+        return (
+            f"a revert would not bring all rows back: {len(late.lost)} files of the Hive table are "
+            f"gone, such as {late.lost[0]}"
+        )
+    if not has_way_back({MIGRATED: "true", **metadata.properties}):
+        return (
+            f"a revert may soon be impossible: {GC_ENABLED.key} is true, and an expiration deletes "
+            "files of the Hive table; set it to false to keep the way back"
+        )
+    return ""
 
 
 def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
@@ -129,7 +176,7 @@ def examine_migration(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Findin
     from icecomb.catalog.migrate.journal.context import MigrationContext
     from icecomb.catalog.report.progress import SILENT
 
-    if entry.parameters.get("migrated") != "true" or not entry.storage.location:
+    if entry.parameters.get(MIGRATED) != "true" or not entry.storage.location:
         return
     context = MigrationContext(catalog, entry.database, entry.name, SILENT)
     try:

@@ -21,7 +21,7 @@ from icecomb.catalog.migrate.journal.context import (
 )
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.file_history import TAKEN_IN, FileHistory
-from icecomb.catalog.migrate.journal.journal import Journal, Step
+from icecomb.catalog.migrate.journal.journal import FOLDER, Journal, Step
 from icecomb.catalog.migrate.journal.late_write import find_changes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
@@ -203,6 +203,14 @@ class Reversal:
         self._set_aside(journal, journal.table)
         return replace(plan, done=True)
 
+    def plan(self, table: HiveTable, journal: Journal) -> RevertPlan:
+        """Return what reverting an Iceberg table would lose; change nothing.
+
+        Raises:
+            MigrationError: If it cannot be reverted.
+        """
+        return self._examined(table, journal, table.metadata_location)[0]
+
     def _examined(
         self, table: HiveTable, journal: Journal, pointer: str | None
     ) -> tuple[RevertPlan, dict[str, list[str]]]:
@@ -327,9 +335,10 @@ class Reversal:
     def _journal(self, table: HiveTable) -> Journal:
         journal = self._context.journal(table)
         if journal is None:
+            home = self._context.journals(table).home.rstrip("/")
             raise MigrationError(
                 f"{table.full_name} has no migration to revert",
-                hint=f"there is no journal in {table.storage.location}/_icecomb_migration",
+                hint=f"there is no journal in {home}/{FOLDER}",
                 table=table.full_name,
             )
         self._check_way_back(table, journal)

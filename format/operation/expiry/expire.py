@@ -24,6 +24,7 @@ from icecomb.format.operation.expiry.reachability import UnreachableFiles, unrea
 from icecomb.format.operation.expiry.retention import Retention
 from icecomb.format.operation.publication import noted_before_expiry
 from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.way_back import deletion_remedy
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import (
     Changes,
@@ -215,7 +216,7 @@ class ExpireSnapshots(PendingUpdate):
             raise ValidationError(
                 "Cannot expire snapshots: files of this table may belong to others, too "
                 f"({GC_ENABLED.key} is false)",
-                hint=f"Set {GC_ENABLED.key} to true when no other table uses its files.",
+                hint=deletion_remedy(base.properties),
             )
         if self._files and self._check_deletable is not None:
             self._check_deletable(base)

@@ -153,7 +153,10 @@ def test_orphans_that_cannot_be_told_are_a_note(tmp_path: Path) -> None:
     table = append(new_table(tmp_path, **{"gc.enabled": "false"}), data(GB))
     (found,) = table.maintenance.health(orphans=True).findings
     assert (found.code, found.severity, found.command) == ("orphans", Severity.NOTE, None)
-    assert "gc.enabled is false" in found.message
+    assert "gc.enabled is false). Set gc.enabled to true when no other" in found.message
+    table = new_table(tmp_path / "migrated", **{"gc.enabled": "false", "migrated": "true"})
+    (found,) = table.maintenance.health(orphans=True).findings
+    assert "`icecomb migrate finalize db.t` gives that up" in found.message
 
 
 def taken_over(tmp_path: Path, files: int) -> Table:

@@ -188,7 +188,11 @@ def test_a_table_whose_files_others_use_is_not_told_to_expire(tmp_path: Path) ->
     table = with_snapshots(tmp_path, ages, **{"gc.enabled": "false"})
     found = finding(table, "snapshot-bloat")
     assert found.command is None
-    assert "gc.enabled is false" in found.message
+    assert "gc.enabled is false, so nothing may expire until no other table" in found.message
+    kept = {"gc.enabled": "false", "migrated": "true"}
+    found = finding(with_snapshots(tmp_path / "migrated", ages, **kept), "snapshot-bloat")
+    assert found.command is None
+    assert "before `icecomb migrate finalize TABLE` gives up the way back" in found.message
 
 
 def test_a_metadata_file_of_8_mib_is_a_finding(tmp_path: Path) -> None:
