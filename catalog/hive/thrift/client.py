@@ -35,6 +35,7 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.hive.thrift.failover import addresses_of
 from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.grants import Grants
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.partitions import Partitions
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
@@ -100,6 +101,7 @@ class HiveClient:
         self._calls = Calls(self._locate, settings or ConnectionSettings())
         self.partitions = Partitions(self._calls, self._catalog)
         self.constraints = Constraints(self._calls, self._catalog)
+        self.grants = Grants(self._calls, self._catalog)
 
     # -- connections
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.failure import MissingCallError, RefusedError
 from icecomb.catalog.migrate.journal.context import MigrationContext, being_reverted
 from icecomb.catalog.migrate.journal.dropped_partitions import (
     DroppedPartitions,
@@ -89,6 +90,8 @@ class HiveParts:
         database, name = self._context.database, self._context.name
         known = DigestSet(b"".join(map(_identity, self._journal.partitions())))
         some = self._journal.partition_count > 0
+        if some and self._journal.grants() is None:
+            self._note_grants()
         with self._context.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
@@ -174,6 +177,8 @@ class HiveParts:
                 with self.pointing_at(pointer):
                     entry.give_partitions_back(page)
                 advance(len(page))
+        with self.pointing_at(pointer):
+            self._give_grants_back()
 
     def give_rest_back(self) -> None:
         """Restore the removed partitions that a Hive table lacks; the caller holds the lock.
@@ -203,6 +208,7 @@ class HiveParts:
                 if missing:
                     self._context.entry.give_partitions_back(missing)
                 advance(len(page))
+        self._give_grants_back()
 
     def check_given_back(self) -> None:
         """Check that no partition was dropped since it was restored.
@@ -244,6 +250,39 @@ class HiveParts:
         if found:
             self._journal.note_taken(found)
         self._context.entry.drop_partitions(names)
+
+    def _note_grants(self) -> None:
+        """Record privileges on partitions, which a metastore drops with their entries."""
+        name = (self._context.database, self._context.name)
+        try:
+            self._journal.note_grants(self._context.client.grants.of(*name))
+        except (MissingCallError, RefusedError) as error:
+            self._context.progress.say(
+                f"{'.'.join(name)}: whether privileges were granted on partitions is unknown "
+                f"({error.message}); a revert would not restore them"
+            )
+
+    def _give_grants_back(self) -> None:
+        """Grant the privileges on partitions again that were there before; safe to repeat."""
+        if not (before := self._journal.grants()):
+            return
+        name = (self._context.database, self._context.name)
+        # A table may hand its own privileges to new partitions (PARTITION_LEVEL_PRIVILEGE).
+        there = set(self._context.client.grants.of(*name))
+        present = present_values(self._context).among([digest(repr(one.values)) for one in before])
+        pairs = zip(before, present, strict=True)
+        missing = [one for one, is_present in pairs if is_present and one not in there]
+        refused: list[str] = []
+        for one in missing:
+            try:
+                self._context.client.grants.add(*name, [one])
+            except RefusedError as error:  # noqa: PERF203 - of a role that is gone, say
+                refused.append(f"{one.privilege} to {one.principal}: {error.answer}")
+        if refused:
+            self._context.progress.say(
+                f"{'.'.join(name)}: {len(refused)} privileges on partitions could not be granted "
+                f"again: {refused[0]}"
+            )
 
     @contextmanager
     def _converted(self) -> Iterator[tuple[HiveTable, TableLock | None]]:

@@ -2,6 +2,9 @@
 
 Two entries of the metastore may share a folder, which holds the journals of both. Acting on another
 table's journal would change that table: its metadata would be moved or deleted.
+
+An entry may say another folder than the one that its table is in: Hive 4 moves the location of a
+table that it made external itself (TRANSLATED_TO_EXTERNAL) when it is renamed, not its files.
 """
 
 from __future__ import annotations
@@ -13,20 +16,30 @@ from typing import TYPE_CHECKING
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal.journal import Journal, Step, find_journals
 from icecomb.catalog.migrate.source.source_files import plain_folders
-from icecomb.format.errors import MigrationError, NoSuchNamespaceError, NoSuchTableError
+from icecomb.format.errors import (
+    CorruptFileError,
+    MigrationError,
+    NoSuchFileError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
+from icecomb.format.property.way_back import MIGRATED
+from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
 
 
 class FolderJournals:
-    """The journals in the folder of one table's entry.
+    """The journals in the folder of one table.
 
     Args:
         catalog: The catalog of the entry.
         table: The current entry.
 
     Attributes:
+        home: The folder: that of the entry, or the one that the metadata names, if the journal of
+            the entry's table is only there.
         own: The journals of this table, oldest first, with its current name.
 
     Raises:
@@ -36,9 +49,19 @@ class FolderJournals:
     def __init__(self, catalog: HiveCatalog, table: HiveTable) -> None:
         self._catalog = catalog
         self._table = table
+        self.home = table.storage.location or ""
         self.own: list[Journal] = []
         self._others: list[HiveTable] = []
-        for journal in find_journals(catalog.io, table.storage.location or ""):
+        self._find()
+        if table.is_iceberg and table.parameters.get(MIGRATED) == "true" and not self._has_made():
+            self.home, before = self._named_by_metadata(), self.home
+            if self.home.rstrip("/") != before.rstrip("/"):
+                self._find()
+
+    def _find(self) -> None:
+        """Find the journals in `home`."""
+        table, self.own, self._others = self._table, [], []
+        for journal in find_journals(self._catalog.io, self.home):
             if journal.is_copy and journal.table.create_time != table.create_time:
                 continue  # belongs to a table that was dropped with its folder
             owner = self._other_owner(journal)
@@ -46,6 +69,19 @@ class FolderJournals:
                 self.own.append(journal.renamed(table.database, table.name))
             elif not journal.reverted:
                 self._others.append(owner)
+
+    def _has_made(self) -> bool:
+        """Return whether a journal is of the migration that made the Iceberg table."""
+        uuid = _uuid(self._table)
+        return any((one.step(Step.PREPARED) or {}).get("uuid") == uuid for one in self.own)
+
+    def _named_by_metadata(self) -> str:
+        """Return the folder that the table's metadata names."""
+        pointer = self._table.metadata_location or ""
+        try:
+            return read_metadata(self._catalog.io, pointer).location
+        except (NoSuchFileError, CorruptFileError):
+            return pointer.rpartition("/metadata/")[0]
 
     @property
     def other(self) -> HiveTable | None:
@@ -69,7 +105,7 @@ class FolderJournals:
         if other is not None:
             raise MigrationError(
                 f"{table.full_name} has the folder of {other.full_name}, which a migration "
-                f"made, or makes, an Iceberg table: {table.storage.location}",
+                f"made, or makes, an Iceberg table: {self.home}",
                 hint="drop one of the two entries, or revert the other table's migration; if both "
                 "were begun at once, neither may have been changed: begin one of them again",
                 table=table.full_name,
@@ -96,7 +132,7 @@ class FolderJournals:
             return None
         with suppress(NoSuchTableError, NoSuchNamespaceError):
             entry = self._catalog.client.table(journaled.database, journaled.name)
-            folders = [one.storage.location or "" for one in (table, entry)]
+            folders = [self.home, entry.storage.location or ""]
             one, same = plain_folders(self._catalog.io.properties, folders)
             return entry if one == same else None
         return None

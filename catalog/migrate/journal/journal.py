@@ -8,6 +8,7 @@ with ``_``, so readers of the Hive table never see it, and removal of orphan fil
     step-<name>.json            one for each step, written when it is done (an intent: before it)
     files-00000.parquet ...     the files as they were planned (`stated_files`)
     taken-00000.json ...        the values of partitions whose entries are about to be dropped
+    grants.json                 privileges on partitions, which go with their entries
 
 Every file is created once, completely or not at all, and never changed. Beside the journals are
 kept footers (`kept_footers`), which belong to none of them.
@@ -38,6 +39,7 @@ from icecomb.catalog.hive.thrift.entity_json import (
     table_from_json,
     table_to_json,
 )
+from icecomb.catalog.hive.thrift.grants import PartitionGrant
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.format.errors import (
     CorruptFileError,
@@ -56,6 +58,7 @@ _VERSION: Final = 2
 _WITHOUT_TAKEN: Final = 1
 """The version of journals that do not list the removed partitions."""
 _PAGE: Final = 500
+_GRANTS: Final = "grants.json"
 _MARKER: Final = "icecomb-reverted:"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _METADATA_FILE: Final = (
@@ -150,6 +153,20 @@ class Journal:
         """Record that this migration is about to drop the entries of some partitions."""
         data = _encoded({"values": [list(one.values) for one in partitions]})
         self._create_first((self._taken_location(number) for number in count()), data)
+
+    def note_grants(self, grants: Iterable[PartitionGrant]) -> None:
+        """Record the privileges on partitions before the first entry is dropped; once."""
+        body = _encoded({"grants": [one.to_json() for one in grants]})
+        with suppress(FileAlreadyExistsError):
+            self.create(_GRANTS, body)
+
+    def grants(self) -> list[PartitionGrant] | None:
+        """Return the privileges on partitions at the migration; None if they were not recorded."""
+        try:
+            found = _read(self.io, f"{self.location}/{_GRANTS}")
+        except NoSuchFileError:
+            return None
+        return [PartitionGrant.from_json(one) for one in found["grants"]]
 
     def added(self) -> dict[str, FileStatus | None]:
         """Return the files of Hive's writers taken in after the conversion, or about to be.
