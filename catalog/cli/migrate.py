@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,15 +15,16 @@ from icecomb.catalog.cli.argument.pair import pairs
 from icecomb.catalog.cli.report.migration_report import show_comparison, show_outcomes, verdict_of
 from icecomb.catalog.cli.report.plan_report import show_plan, show_plans
 from icecomb.catalog.identifier import database_and_table
-from icecomb.catalog.migrate.batch import Result, Work, run_batch
+from icecomb.catalog.migrate.batch import Result, StepStatus, Work, run_batch
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES
+from icecomb.catalog.migrate.journal.folder_journals import was_migrated
+from icecomb.catalog.migrate.planning.obstacle import IN_FOLDER
 from icecomb.catalog.migrate.selection import (
     ALL,
     Selection,
     has_way_back,
     is_hive_table,
     select,
-    was_migrated,
 )
 from icecomb.catalog.report.progress import threads_each
 from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
@@ -31,6 +32,7 @@ from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.catalog.migrate.applying.snapshotting import Snapshotted
+    from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 
 _T = TypeVar("_T")
 
@@ -288,7 +290,7 @@ def apply(
         plans = migration.plan_many(
             catalog, chosen.tables, choices, jobs=many.jobs, progress=progress, **wanted
         )
-        code = show_plans(application, plans)
+        code = show_plans(application, plans if target is None else map(_beside, plans))
         application.warn("dry run: leave --dry-run out to do it")
         return code
     chosen = many.select(
@@ -336,6 +338,12 @@ def apply(
     elif done.partitions:
         application.warn(_OVERWRITES)
     return OK
+
+
+def _beside(plan: MigrationPlan) -> MigrationPlan:
+    """Return the plan of a second table, which writes nothing to the Hive table's folder."""
+    findings = tuple(one for one in plan.findings if one.code not in IN_FOLDER)
+    return replace(plan, findings=findings)
 
 
 def _free_name(chosen: Selection, target: str) -> tuple[str, str]:
@@ -456,9 +464,11 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
     def work(name: tuple[str, str]) -> Result:
         migration.finalize(catalog, name, dry_run=not yes, unverified=unverified)
         facts = migration.status(catalog, name)
-        partitions.append(facts["partitions"])
-        if yes or facts["state"] == "finalized":
+        partitions.append(facts.get("partitions", 0))
+        if yes or facts["outcome"] == "finalized":
             return Result(facts, "finalized")
+        if "steps" not in facts:
+            return Result(facts, "would be finalized: there is no journal, and no way back")
         verified = () if "verified" in facts["steps"] else ("it was not compared: verify it first",)
         would = (
             *verified,
@@ -492,7 +502,9 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
 def status(application: Application, *, many: _Many) -> int:
     """Show the state of migrations. Patterns mean all tables but views.
 
-    Exit code 3 if the metadata of one is gone, or Hive's writers changed files since its plan.
+    The outcome of a table is none, unfinished, migrated, verified, finalized or reverted. It is
+    blocked, and the exit code 3, if the metadata is gone, Hive's writers changed files since the
+    plan, the entry was overwritten, or a revert is not possible any more, or would lose files.
     """
     catalog = application.metastore()
     chosen = many.select(application, lambda one: not one.is_view)
@@ -500,16 +512,13 @@ def status(application: Application, *, many: _Many) -> int:
 
         def work(name: tuple[str, str]) -> Result:
             found = migration.status(catalog, name)
-            return Result(found, found["state"], _is_good(found))
+            outcome = found["outcome"]
+            return Result(found, found["state"], outcome != StepStatus.BLOCKED, outcome)
 
         return many.run(application, chosen, work, "looking")
     found = migration.status(catalog, chosen.tables[0])
     application.output.facts(found)
-    return OK if _is_good(found) else BLOCKED
-
-
-def _is_good(status: Mapping[str, Any]) -> bool:
-    return status.keys().isdisjoint({"missing-metadata", "late-writes"})
+    return BLOCKED if found["outcome"] == StepStatus.BLOCKED else OK
 
 
 def _names(tables: tuple[str, ...], *, everything: bool, changing: bool = False) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ ACCEPTABLE: Final = {
     "collation": "compare texts of columns with a collation as they are, as Iceberg does",
     "int96-nanoseconds": "take over INT96 as nanoseconds; filters of Iceberg Java miss rows of it",
     "missing-partitions": "leave out partitions whose folder does not exist",
+    "same-folder": "break Hive's readers of other tables in the same folder",
     "subdirectories": "take over files in sub-folders of a partition, too",
 }
 """Blockers that a user may accept by name, and their meaning."""

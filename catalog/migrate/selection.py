@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table, name_pattern, parts_of
-from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals, was_migrated
 from icecomb.format.errors import NoSuchTableError
-from icecomb.format.property.way_back import MIGRATED
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -83,11 +82,6 @@ def select(
 def is_hive_table(entry: HiveTable) -> bool:
     """Return whether an entry could be migrated: it is neither a view nor an Iceberg table."""
     return not entry.is_view and not entry.is_iceberg
-
-
-def was_migrated(entry: HiveTable) -> bool:
-    """Return whether an entry says that it is an Iceberg table made by a migration."""
-    return entry.is_iceberg and entry.parameters.get(MIGRATED) == "true"
 
 
 def has_way_back(catalog: HiveCatalog, entry: HiveTable) -> bool:

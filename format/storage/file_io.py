@@ -323,6 +323,15 @@ class FileIO:
         """Return whether there is a folder of this name."""
         return self._of(location).is_folder(location)
 
+    def check_writable(self, location: str) -> None:
+        """Check that the user may create files in a folder, as far as storage tells without trying.
+
+        Raises:
+            FileIOError: If that is denied.
+            NoSuchFileError: If there is no such folder.
+        """
+        self._of(location).check_writable(location)
+
     def folders(self, location: str) -> Sequence[str]:
         """Return the sorted names of the folders in a folder; links do not count.
 

@@ -133,6 +133,9 @@ class FileSystem(ABC):
     def is_folder(self, location: str) -> bool:
         """Return whether there is such a folder; see `FileIO.is_folder`."""
 
+    def check_writable(self, location: str) -> None:  # noqa: B027 - not every storage tells
+        """Check that files can be created in a folder; see `FileIO.check_writable`."""
+
     @abstractmethod
     def folders(self, location: str) -> Sequence[str]:
         """Return the names of the folders in a folder; see `FileIO.folders`."""

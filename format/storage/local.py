@@ -220,6 +220,14 @@ class LocalFileSystem(FileSystem):
         """Implement `FileIO.is_folder`."""
         return os.path.isdir(_local_path(location))
 
+    def check_writable(self, location: str) -> None:
+        """Implement `FileIO.check_writable`."""
+        path = _local_path(location)
+        with _failures("write to", location):
+            if not os.access(path, os.W_OK | os.X_OK):
+                os.stat(path)
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
     def folders(self, location: str) -> Sequence[str]:
         """Implement `FileIO.folders`."""
         with _failures("list", location), os.scandir(_local_path(location)) as scan:

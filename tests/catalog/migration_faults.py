@@ -16,6 +16,7 @@ from icecomb.catalog import migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.migrate.journal.journal import FOLDER
+from icecomb.catalog.migrate.planning.neighbor import RECENT
 from icecomb.format.errors import (
     CommitStateUnknownError,
     FileIOError,
@@ -130,6 +131,7 @@ class World:
         self.numbers = itertools.count(100)
 
     def close(self) -> None:
+        RECENT.least = 500
         self.catalog.close()
         self.people.close()
         self.proxy.close()
@@ -152,6 +154,9 @@ class World:
         if verb != "apply":
             migrate.apply(self.people, table.name)
         self._know_server()
+        # Tables beside it are looked up once, before the case.
+        RECENT.least = 0
+        RECENT.of_same_folder(self.catalog, made.entry, ())
         return case
 
     def act(self, case: Case, verb: str, catalog: HiveCatalog | None = None) -> str:

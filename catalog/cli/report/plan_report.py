@@ -69,7 +69,7 @@ def show_plans(application: Application, plans: Iterable[MigrationPlan]) -> int:
     def counted() -> Iterator[MigrationPlan]:
         nonlocal blocked
         for plan in plans:
-            blocked |= plan.verdict != "ready"
+            blocked |= bool(plan.blockers)
             yield plan
 
     if application.json:

@@ -130,4 +130,6 @@ class Grants:
 def _text(encoded: bytes, position: int, field_id: int) -> str | None:
     """Return the text of a field of the struct at a position; None if it is not set."""
     field = wire.find(encoded, position, field_id)
-    return field and encoded[field.value + 4 : field.end].decode("utf-8", "replace")
+    if field is None:
+        return None
+    return encoded[field.value + 4 : field.end].decode("utf-8", "replace")

@@ -113,7 +113,8 @@ def files_of_hive_table(
         where = found.folder.location
         if not found.exists:
             raise ValidationError(
-                f"{name} has no folder {where}", hint="restore it, or drop the partition in Hive"
+                f"{name} has no folder {where}",
+                hint=f"restore it, or drop the {'partition' if given else 'table'} in Hive",
             )
         if found.nested:
             raise ValidationError(

@@ -90,7 +90,7 @@ class HiveParts:
         database, name = self._context.database, self._context.name
         known = DigestSet(b"".join(map(_identity, self._journal.partitions())))
         some = self._journal.partition_count > 0
-        if some and self._journal.grants() is None:
+        if some and not self._journal.grants():
             self._note_grants()
         with self._context.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
@@ -255,7 +255,8 @@ class HiveParts:
         """Record privileges on partitions, which a metastore drops with their entries."""
         name = (self._context.database, self._context.name)
         try:
-            self._journal.note_grants(self._context.client.grants.of(*name))
+            if found := self._context.client.grants.of(*name):
+                self._journal.note_grants(found)
         except (MissingCallError, RefusedError) as error:
             self._context.progress.say(
                 f"{'.'.join(name)}: whether privileges were granted on partitions is unknown "

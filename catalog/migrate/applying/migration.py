@@ -20,6 +20,7 @@ from icecomb.catalog.commit.commit import check_format_version
 from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
@@ -28,16 +29,19 @@ from icecomb.catalog.migrate.journal.context import (
     being_reverted,
     remove_empty_folder,
 )
+from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
 from icecomb.catalog.migrate.journal.journal import Journal, Step, start_journal
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.journal.stated_files import keep_files
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.planning.neighbor import RECENT
 from icecomb.catalog.migrate.planning.obstacle import constraint_findings
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.mapping import mapping_of
 from icecomb.catalog.migrate.source.source import iceberg_properties
+from icecomb.catalog.report.finding import Finding
 from icecomb.catalog.report.progress import THREADS
 from icecomb.catalog.table.takeover import BlockedError
 from icecomb.format.argument import property_texts
@@ -46,6 +50,7 @@ from icecomb.format.errors import (
     CommitStateUnknownError,
     IcecombError,
     LockTimeoutError,
+    MetastoreError,
     MigrationError,
     ValidationError,
 )
@@ -55,6 +60,7 @@ from icecomb.format.property.table_property import (
     NAME_MAPPING,
     check_no_entry_properties,
 )
+from icecomb.format.property.way_back import MIGRATED
 from icecomb.format.rows.values.unread_field import with_unread
 from icecomb.format.spec.metadata import TableMetadata, new_format_version
 from icecomb.format.spec.name_mapping import NameMapping
@@ -190,7 +196,20 @@ class Takeover:
             properties=self._properties,
         )
         constraints = constraint_findings(table, self._context.client.constraints)
-        return replace(plan, findings=(*plan.findings, *constraints))
+        same = self._same_folder(table, choices)
+        return replace(plan, findings=(*plan.findings, *constraints, *same))
+
+    def _same_folder(self, table: HiveTable, choices: Choices) -> list[Finding]:
+        try:
+            return RECENT.of_same_folder(self._context.catalog, table, choices.accept)
+        except UnreachableError:
+            raise
+        except MetastoreError as error:
+            self._context.progress.say(
+                f"{table.full_name}: whether other tables have its folder is unknown: "
+                f"{error.message}"
+            )
+            return []
 
     def _take_over(
         self,
@@ -272,10 +291,10 @@ class Takeover:
 
         mapping, last_column_id = file_mapping(plan)
         # The way back needs the old files: they must not be deleted before `migrate finalize`.
-        properties = {**self._wanted_properties(table), "migrated": "true"}
+        properties = {**self._wanted_properties(table), MIGRATED: "true"}
         base = plan.definition(properties, mapping, last_column_id).metadata(plan.location)
         check_format_version(plan.table, base, self._context.settings)
-        append = FastAppend(self._context.io, {"icecomb.migrated-from": f"hive:{plan.table}"})
+        append = FastAppend(self._context.io, {MIGRATED_FROM: f"hive:{plan.table}"})
         append.commit_uuid = unique
         append.append_encoded_files(plan.encoded)
         metadata = update_table_metadata(base, append.apply(base).updates)
@@ -389,7 +408,7 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
             hint="leave it out; interop of Python's apply, or `icecomb migrate apply --interop`, "
             "names the engines",
         )
-    if taken := sorted(given.keys() & {NAME_MAPPING.key, "migrated", "snapshot", GC_ENABLED.key}):
+    if taken := sorted(given.keys() & {NAME_MAPPING.key, MIGRATED, "snapshot", GC_ENABLED.key}):
         raise ValidationError(
             f"Property {taken[0]} is set by the migration itself",
             hint="leave it out; set it afterwards if you know that it must differ",

@@ -53,7 +53,7 @@ class FolderJournals:
         self.own: list[Journal] = []
         self._others: list[HiveTable] = []
         self._find()
-        if table.is_iceberg and table.parameters.get(MIGRATED) == "true" and not self._has_made():
+        if was_migrated(table) and not self._has_made():
             self.home, before = self._named_by_metadata(), self.home
             if self.home.rstrip("/") != before.rstrip("/"):
                 self._find()
@@ -149,6 +149,11 @@ class FolderJournals:
             with suppress(NoSuchNamespaceError):
                 names = [place[-1] for place in self._catalog.list_tables((database,))]
                 yield from client.tables(database, names)
+
+
+def was_migrated(entry: HiveTable) -> bool:
+    """Return whether an entry says that it is an Iceberg table made by a migration."""
+    return entry.is_iceberg and entry.parameters.get(MIGRATED) == "true"
 
 
 def _uuid(table: HiveTable) -> str | None:

@@ -160,12 +160,12 @@ class Journal:
         with suppress(FileAlreadyExistsError):
             self.create(_GRANTS, body)
 
-    def grants(self) -> list[PartitionGrant] | None:
-        """Return the privileges on partitions at the migration; None if they were not recorded."""
+    def grants(self) -> list[PartitionGrant]:
+        """Return the recorded privileges on partitions."""
         try:
             found = _read(self.io, f"{self.location}/{_GRANTS}")
         except NoSuchFileError:
-            return None
+            return []
         return [PartitionGrant.from_json(one) for one in found["grants"]]
 
     def added(self) -> dict[str, FileStatus | None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from icecomb.catalog.migrate.journal.kept_footers import (
     now_ms,
 )
 from icecomb.catalog.migrate.planning.obstacle import FileProblems, FileRemarks
+from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
 from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.migrate.source.footer_row import (
@@ -43,6 +44,8 @@ from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.rows.values.unread_field import UnreadField
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.storage.file_system import FileStatus
+
+_FIRST_FOOTER: Final = WarmUp()
 
 
 class Listing:
@@ -173,14 +176,13 @@ class FooterSurvey:
             readable: Whether the files are of supported formats.
 
         Returns:
-            Estimated seconds for reading all footers; None if none was read.
+            Estimated seconds for reading all footers that are not kept; None if none was looked at.
         """
         total, reading = self._files.rows, self._reading
         step = -(-total // most) if most else total + 1
         writer = RowWriter(PLANNED, "record")
         kept = self._kept(reading, step, readable=readable)
-        started = time.monotonic()
-        chosen = 0
+        pace, missing, chosen = Pace(_FIRST_FOOTER), 0, 0
         try:
             task = reading.progress.task("reading footers", total // step, "files")
             with task as advance, workers(reading.threads) as pool:
@@ -189,7 +191,9 @@ class FooterSurvey:
                     rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
                     asked = self._chosen(rows, -at % step, step) if most and readable else []
                     at += len(rows)
-                    footers = self._footers(pool, asked, kept)
+                    known = [None] * len(asked) if kept is None else _kept_of(asked, kept)
+                    missing += known.count(None)
+                    footers = self._footers(pool, asked, kept, known, pace)
                     which = {number: None for number, _, _ in asked}
                     chosen += len(which)
                     for number, row in enumerate(rows):
@@ -206,7 +210,7 @@ class FooterSurvey:
             text = f"{chosen:,} of {total:,} footers were read" if chosen else "no footer was read"
             remedy = "plan without `--sample` and `--quick` reads all, as apply does"
             self._notes.append(note("files-not-read", text, remedy))
-        return (time.monotonic() - started) * total / chosen if chosen else None
+        return pace.seconds(missing * total / chosen, reading.threads) if chosen else None
 
     def planned(self, size: int) -> PlannedFiles:
         """Return the files; `size` is their total size in bytes."""
@@ -261,18 +265,23 @@ class FooterSurvey:
         return chosen
 
     def _footers(
-        self, pool: Any, asked: list[tuple[int, PartitionFolder, Asked]], kept: KeptFooters | None
+        self,
+        pool: Any,
+        asked: list[tuple[int, PartitionFolder, Asked]],
+        kept: KeptFooters | None,
+        known: Sequence[FooterRow | None],
+        pace: Pace,
     ) -> Iterator[FooterRow]:
         """Yield the footers of files in their order, kept ones or newly read."""
         files = [one for _, _, one in asked]
-        known = [None] * len(files) if kept is None else kept.find(files)
         missing = [at for at, footer in enumerate(known) if footer is None]
 
         def work(at: int) -> tuple[int, FooterRow]:
             _, partition, one = asked[at]
             begun = now_ms()
             positional = one.partition[:1] == b"\1"
-            return begun, self._reading.read(partition, one.status, positional=positional)
+            read = partial(self._reading.read, partition, one.status, positional=positional)
+            return begun, pace.timed(read)
 
         answers = in_order(pool, missing, work, AHEAD)
         for at, footer in enumerate(known):
@@ -299,3 +308,9 @@ class FooterSurvey:
             self._problems.add(row[0], footer.problems)
         if self._rows is not None:
             self._rows = None if footer.rows is None else self._rows + footer.rows
+
+
+def _kept_of(
+    asked: Sequence[tuple[int, PartitionFolder, Asked]], kept: KeptFooters
+) -> list[FooterRow | None]:
+    return kept.find([one for _, _, one in asked])

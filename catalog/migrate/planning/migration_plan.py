@@ -18,6 +18,8 @@ from icecomb.format.spec.schema import Schema
 
 FAILED: Final = "not-planned"
 """The code of the blocker of a table that could not be examined."""
+ALREADY: Final = "already-iceberg"
+"""The code of the note about a table that is an Iceberg table already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,15 @@ class MigrationPlan(TakeoverPlan):
 
     @property
     def verdict(self) -> str:
-        """The verdict: ``ready``, ``blocked``, or ``failed`` if it could not be examined."""
-        codes = {finding.code for finding in self.blockers}
-        return "failed" if FAILED in codes else "blocked" if codes else "ready"
+        """The verdict.
+
+        ``ready``, ``blocked``, ``already`` of an Iceberg table, or ``failed`` if the table could
+        not be examined.
+        """
+        codes = {finding.code for finding in self.findings}
+        if ALREADY in codes:
+            return "already"
+        return "failed" if FAILED in codes else "blocked" if self.blockers else "ready"
 
     @property
     def rows(self) -> int | None:

@@ -6,12 +6,22 @@ subfolders, DROP TABLE of a managed table, the removal of orphan files.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.source.source_files import plain_folders
-from icecomb.catalog.report.finding import Finding, warning
+from icecomb.catalog.report.finding import Finding, blocker, warning
+
+if TYPE_CHECKING:
+    from icecomb.catalog.hive.catalog import HiveCatalog
+
+_RECENT_S: Final = 300
+_LARGE: Final = 500
 
 
 class Neighbors:
@@ -20,11 +30,17 @@ class Neighbors:
     Args:
         entries: The database's entries; views have no folder.
         properties: Properties of the `FileIO`, which name HDFS clusters.
+
+    Attributes:
+        read_s: When they were read, by `time.monotonic`.
     """
 
     def __init__(self, entries: Iterable[HiveTable], properties: Mapping[str, str]) -> None:
         self._properties = properties
-        placed = [(one.full_name, one.storage.location) for one in entries if not one.is_view]
+        self.read_s = time.monotonic()
+        kept = [one for one in entries if not one.is_view]
+        placed = [(one.full_name, one.storage.location) for one in kept]
+        self._hives = {one.full_name for one in kept if not one.is_iceberg}
         names = [name for name, location in placed if location]
         plain = self._plain([location for _, location in placed if location])
         self._sorted = sorted(zip(plain, names, strict=True))
@@ -32,20 +48,48 @@ class Neighbors:
         for folder, name in self._sorted:
             self._by_folder.setdefault(folder, []).append(name)
 
-    def findings(self, table: HiveTable) -> Iterator[Finding]:
-        """Yield the findings about a table with such neighbors."""
+    def __len__(self) -> int:
+        """Return the number of tables with a folder."""
+        return len(self._sorted)
+
+    def of_same_folder(self, table: HiveTable, accept: Collection[str]) -> Iterator[Finding]:
+        """Yield the finding about a table whose folder other tables have, too.
+
+        Args:
+            table: The table.
+            accept: The blockers that the user accepts.
+        """
         if not table.storage.location:
             return
-        own, name = self._plain([table.storage.location])[0], table.full_name
-        same = [other for other in self._by_folder.get(own, ()) if other != name]
-        if same:
-            yield warning(
-                "same-folder",
-                f"its folder is that of {_listed(same)}, too: {table.storage.location}",
-                "one of them can be migrated, the others read its folder as before, with files of "
-                "old states and without those elsewhere: drop their entries, or make them views",
-                tuple(same),
-            )
+        folder = self._plain([table.storage.location])[0]
+        same = [other for other in self._by_folder.get(folder, ()) if other != table.full_name]
+        if not same:
+            return
+        text = f"its folder is that of {_listed(same)}, too: {table.storage.location}"
+        if self._hives.isdisjoint(same) or "same-folder" in accept:
+            remedy = "accepted" if "same-folder" in accept else "drop the entries that nobody needs"
+            yield warning("same-folder", text, remedy, tuple(same))
+            return
+        yield blocker(
+            "same-folder",
+            f"{text}; Hive's readers of one without partitions would fail at the folder `metadata` "
+            "that apply makes there, those of one with partitions see files of old states as well",
+            "drop the other entries, or make them views of this table; `icecomb migrate apply "
+            "--accept same-folder` goes on in spite of it",
+            tuple(same),
+        )
+
+    def findings(self, table: HiveTable, accept: Collection[str] = ()) -> Iterator[Finding]:
+        """Yield the findings about a table with such neighbors.
+
+        Args:
+            table: The table.
+            accept: The blockers that the user accepts.
+        """
+        yield from self.of_same_folder(table, accept)
+        if not table.storage.location:
+            return
+        own = self._plain([table.storage.location])[0]
         inside = list(self._inside(own))
         if inside:
             yield warning(
@@ -82,6 +126,53 @@ class Neighbors:
     def _plain(self, locations: Iterable[str]) -> list[str]:
         """Normalize locations, each with one trailing slash, so that prefixes are containers."""
         return [f"{one.rstrip('/')}/" for one in plain_folders(self._properties, locations)]
+
+
+def neighbors_of(catalog: HiveCatalog, database: str) -> Neighbors:
+    """Read the folders of a database's tables.
+
+    Raises:
+        MetastoreError: If its entries cannot be read.
+    """
+    entries = catalog.client.tables(database, catalog.client.table_names(database))
+    return Neighbors(entries, catalog.io.properties)
+
+
+class RecentNeighbors:
+    """The folders of tables; those of large databases are read again only after a while.
+
+    Attributes:
+        least: The least number of tables of a large database.
+    """
+
+    def __init__(self) -> None:
+        self.least = _LARGE
+        self._found: WeakKeyDictionary[HiveCatalog, dict[str, Neighbors]] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def of_same_folder(
+        self, catalog: HiveCatalog, table: HiveTable, accept: Collection[str]
+    ) -> list[Finding]:
+        """Return the finding about other tables in a table's folder, if there are any.
+
+        Nothing that was read a while ago blocks a table.
+
+        Raises:
+            MetastoreError: If the entries of its database cannot be read.
+        """
+        with self._lock:
+            known = self._found.setdefault(catalog, {})
+            before = known.get(table.database)
+            recent = before is not None and time.monotonic() - before.read_s < _RECENT_S
+            if before is not None and recent and not list(before.of_same_folder(table, accept)):
+                return []
+            now = neighbors_of(catalog, table.database)
+            if len(now) >= self.least:
+                known[table.database] = now
+        return list(now.of_same_folder(table, accept))
+
+
+RECENT: Final = RecentNeighbors()
 
 
 def _listed(names: list[str]) -> str:

@@ -8,10 +8,11 @@ from typing import Final
 from icecomb.catalog.hive.thrift.constraints import Constraints
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.planning.migration_plan import ALREADY
 from icecomb.catalog.migrate.source.avro_schema import AvroSchema
 from icecomb.catalog.migrate.source.column_default import ColumnDefaults
 from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
-from icecomb.catalog.migrate.source.copy_statement import acid_copy_remedy, copy_remedy
+from icecomb.catalog.migrate.source.copy_statement import copy_remedy, hive_copy_remedy
 from icecomb.catalog.migrate.source.footer import DEFAULT, NARROW, ORC_CASE
 from icecomb.catalog.migrate.source.hive_type import CHAR_NOTE
 from icecomb.catalog.migrate.source.source import (
@@ -32,8 +33,10 @@ from icecomb.format.spec.types import TIMESTAMP_TYPES
 _FORMATS: Final = ("Parquet", "ORC", "Avro")
 FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
 """The supported file formats."""
-NOT_IN_FILES: Final = frozenset({"already-iceberg", "view", "storage-handler", "no-location"})
+NOT_IN_FILES: Final = frozenset({ALREADY, "view", "storage-handler", "no-location"})
 """Findings of tables whose rows are not in their folder: there is nothing to examine."""
+IN_FOLDER: Final = frozenset({"no-permission", "same-folder"})
+"""Findings about what apply writes to the table's folder, which no second table needs."""
 _PROJECTED: Final = "projection.enabled"
 _SPARK_BUCKETS: Final = "spark.sql.sources.schema.numBuckets"
 _FILES: Final = {
@@ -139,9 +142,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
     """Yield the findings in the metastore's entry about a migration."""
     parameters = table.parameters
     if table.is_iceberg:
-        yield blocker(
-            "already-iceberg", f"{table.full_name} is an Iceberg table already", "nothing to do"
-        )
+        yield note(ALREADY, f"{table.full_name} is an Iceberg table already", "nothing to do")
         return
     if table.is_view:
         yield blocker("view", f"{table.full_name} is a view", "migrate the tables it reads")
@@ -149,9 +150,10 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
     if is_transactional(table):
         yield blocker("transactional", *_transactional(table))
     if handler := parameters.get("storage_handler"):
-        yield blocker(
-            "storage-handler", f"its rows are kept by {handler}", "copy it into a table first"
-        )
+        # What classes its rows would be in says nothing then.
+        remedy = hive_copy_remedy(table)
+        yield blocker("storage-handler", f"its rows are kept by {handler}", remedy)
+        return
     provider = provider_of(table)
     if provider not in {"hive", *map(str.lower, _FORMATS)}:
         yield blocker("format", f"it is a Spark table of format {provider}", copy_remedy(table))
@@ -179,7 +181,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
             f"Hive leaves rows of each file out ({skipped}), which Iceberg would show",
             f"if they are rows: ALTER TABLE {table.full_name} UNSET TBLPROPERTIES "
             f"('{skipped.partition('=')[0]}') in Hive, or of its SerDe SET SERDEPROPERTIES to "
-            f"'0'; if not, {acid_copy_remedy(table)}",
+            f"'0'; if not, {hive_copy_remedy(table)}",
         )
     if collated := collations(parameters):
         told = blocker if "collation" not in choices.accept else warning
@@ -305,7 +307,7 @@ def _transactional(table: HiveTable) -> tuple[str, str]:
         )
     else:
         message = f"{name} is transactional (ACID): its files hold deltas, not rows"
-    return message, acid_copy_remedy(table)
+    return message, hive_copy_remedy(table)
 
 
 def avro_findings(converted: SourceSchema, declared: AvroSchema | None) -> Iterable[Finding]:
@@ -350,7 +352,7 @@ class FileProblems:
             if code == NARROW:
                 remedy = (
                     "if the values are right, widen the column (ALTER TABLE ... CHANGE ... STRING "
-                    f"or BIGINT); else {acid_copy_remedy(table)}"
+                    f"or BIGINT); else {hive_copy_remedy(table)}"
                 )
             yield blocker(code, f"{len(files)} {what}", remedy or copy_remedy(table), places)
 

@@ -14,7 +14,7 @@ from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
-from icecomb.catalog.migrate.planning.neighbor import Neighbors
+from icecomb.catalog.migrate.planning.neighbor import Neighbors, neighbors_of
 from icecomb.catalog.migrate.planning.obstacle import NOT_IN_FILES, constraint_findings
 from icecomb.catalog.migrate.planning.reader_finding import (
     overwrite_findings,
@@ -27,9 +27,11 @@ from icecomb.catalog.report.finding import Finding, blocker, note
 from icecomb.catalog.report.progress import SILENT, THREADS, Progress, each, threads_each
 from icecomb.format.errors import (
     CorruptFileError,
+    FileIOError,
     IcecombError,
     MetastoreError,
     MigrationError,
+    NoSuchFileError,
 )
 from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
 
@@ -109,7 +111,7 @@ class Planner:
             properties=options.properties,
         )
         found = replace(found, findings=(*_overwritten(context, table), *found.findings))
-        if any(finding.code in NOT_IN_FILES for finding in found.blockers):
+        if any(finding.code in NOT_IN_FILES for finding in found.findings):
             return found
         constraints = constraint_findings(table, context.client.constraints)
         surroundings = self._surroundings(table)
@@ -133,6 +135,7 @@ class Planner:
 
     def _surroundings(self, table: HiveTable) -> Iterable[Finding]:
         options, settings = self._options, self._catalog.properties
+        yield from self._write_findings(table)
         yield reader_finding(table, settings, options.interop)
         yield from overwrite_findings(table)
         yield from version_findings(table, settings, options.interop, options.format_version)
@@ -146,14 +149,23 @@ class Planner:
             said = f"whether other tables share its folder is unknown: {error.message}"
             yield note("folders-not-read", said, "look at the locations of tables yourself")
         else:
-            yield from neighbors.findings(table)
+            yield from neighbors.findings(table, options.choices.accept)
+
+    def _write_findings(self, table: HiveTable) -> Iterator[Finding]:
+        """Yield a blocker if the user cannot write to the table's folder, as apply must."""
+        location = table.storage.location or ""
+        try:
+            self._catalog.io.check_writable(location)
+        except NoSuchFileError:
+            return  # a finding of its own
+        except FileIOError as error:
+            remedy = f"{error.hint or 'ask the owner of the folder'}; or migrate as another user"
+            yield blocker("no-permission", error.message, remedy, (location,))
 
     def _neighbors_of(self, database: str) -> Neighbors:
-        client = self._catalog.client
         with self._looking:  # fetches very many entries only once
             if database not in self._neighbors:
-                entries = client.tables(database, client.table_names(database))
-                self._neighbors[database] = Neighbors(entries, self._catalog.io.properties)
+                self._neighbors[database] = neighbors_of(self._catalog, database)
             return self._neighbors[database]
 
     def _database(self, name: str) -> HiveDatabase | None:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -23,6 +24,7 @@ from icecomb.catalog.migrate.planning.obstacle import (
     schema_findings,
     table_findings,
 )
+from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
 from icecomb.catalog.migrate.planning.partition_finding import PartitionNotes, outside_findings
 from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
 from icecomb.catalog.migrate.source.avro_schema import declared_schema, reading_schema
@@ -66,6 +68,7 @@ from icecomb.format.storage.location import is_ambiguous
 _NONE: Final[Mapping[str, str]] = {}
 _PAGE: Final = 1_000
 """Number of partitions whose folders are compared at a time."""
+_FIRST_LISTING: Final = WarmUp()
 
 
 def plan_source(
@@ -146,9 +149,13 @@ class _Survey:
             self._findings += spark_findings(table, self._io.properties)
             self._findings += entry_findings(table, converted, self._io.properties)
             started = time.monotonic()
-            listing = self._listed(self._folders(partitions))
+            folders = self._folders(partitions)
+            asked_s = time.monotonic() - started
+            pace = Pace(_FIRST_LISTING)
+            listing = self._listed(folders, pace)
             # The conversion reads partitions and listings once more.
-            seconds: float | None = 2 * (time.monotonic() - started)
+            listed_s = pace.seconds(len(folders), self._threads)
+            seconds: float | None = 2 * (asked_s + listed_s)
             form = DataFileForm(converted.spec, converted.schema)
             partitions_found = listing.existing if table.partition_keys else 0
             plan = replace(
@@ -250,7 +257,7 @@ class _Survey:
                 locations,
             )
 
-    def _listed(self, folders: PartitionFolders) -> Listing:
+    def _listed(self, folders: PartitionFolders, pace: Pace) -> Listing:
         accept = self._choices.accept
         transactional = self._has({"transactional"})
         listing = Listing(folders, f"{(self._table.storage.location or '').rstrip('/')}/metadata/")
@@ -258,7 +265,7 @@ class _Survey:
         first = ""
         empty = 0
         locations = folders.locations()
-        for number, found in enumerate(self._listings(folders)):
+        for number, found in enumerate(self._listings(folders, pace)):
             if isinstance(found, IcecombError):
                 first = first or found.message
                 failed.add(found.message)
@@ -278,7 +285,15 @@ class _Survey:
         if failed:
             text = f"{len(failed)} folders cannot be read: {first}"
             self._block("unreadable-folder", text, "make them readable, then plan again", failed)
-        if missing and not ("missing-partitions" in accept and self._table.partition_keys):
+        if missing and not self._table.partition_keys:
+            self._block(
+                "missing-folder",
+                "its folder does not exist",
+                "restore it, or create it, for an empty table (hdfs dfs -mkdir -p "
+                f"{self._table.storage.location}); or drop the table in Hive",
+                missing,
+            )
+        elif missing and "missing-partitions" not in accept:
             text = f"folders that do not exist: {len(missing)}"
             remedy = (
                 "restore them, drop the partitions in Hive, or leave them out: `icecomb migrate "
@@ -314,12 +329,14 @@ class _Survey:
             )
         return listing
 
-    def _listings(self, folders: PartitionFolders) -> Iterator[ListedFolder | IcecombError]:
+    def _listings(
+        self, folders: PartitionFolders, pace: Pace
+    ) -> Iterator[ListedFolder | IcecombError]:
         """Yield the listings of folders, or errors for those that cannot be listed."""
 
         def attempt(folder: PartitionFolder) -> ListedFolder | IcecombError:
             try:
-                return list_folder(self._io, folder)
+                return pace.timed(partial(list_folder, self._io, folder))
             except IcecombError as error:
                 return error
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.catalog.commit.commit import commit
 from icecomb.catalog.migrate.journal.context import MigrationContext, being_reverted, moment
 from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
+from icecomb.catalog.migrate.journal.folder_journals import was_migrated
 from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.reverting.present_state import GONE, present_state
-from icecomb.catalog.migrate.selection import was_migrated
 from icecomb.format.errors import IcecombError, MigrationError
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import has_way_back

@@ -20,10 +20,11 @@ def copy_statement(table: HiveTable) -> str:
     return f"CREATE TABLE {target} USING parquet{parted} AS SELECT * FROM {source}"  # noqa: S608 - printed
 
 
-def acid_copy_statements(table: HiveTable) -> list[str]:
-    """Return statements for Hive, as only Hive can read a transactional table.
+def hive_copy_statements(table: HiveTable) -> list[str]:
+    """Return statements for Hive, as only Hive can read transactional tables and its handlers.
 
-    The copy is external: some distributions of Hive 3 make every other table transactional.
+    The copy is external: some distributions of Hive 3 make every other table transactional. It is
+    Parquet, whose timestamps have a zone as the default of a migration: those of ORC have none.
     """
     target = f"{quoted(table.database)}.{quoted(f'{table.name}_external')}"
     columns = ", ".join(f"{quoted(one.name)} {one.type}" for one in table.storage.columns)
@@ -34,15 +35,15 @@ def acid_copy_statements(table: HiveTable) -> list[str]:
     return [
         f"CREATE EXTERNAL TABLE {target} ({columns})"
         + (f" PARTITIONED BY ({keys})" if keys else "")
-        + " STORED AS ORC",
+        + " STORED AS PARQUET",
         *(["SET hive.exec.dynamic.partition.mode=nonstrict"] if keys else []),
         f"{insert} SELECT * FROM {source}",  # noqa: S608 - printed
     ]
 
 
-def acid_copy_remedy(table: HiveTable) -> str:
-    """Return the remedy for a transactional table."""
-    statements = "; ".join(acid_copy_statements(table))
+def hive_copy_remedy(table: HiveTable) -> str:
+    """Return the remedy for a table that only Hive can read."""
+    statements = "; ".join(hive_copy_statements(table))
     return f"copy it in Hive: {statements}; then migrate {table.database}.{table.name}_external"
 
 
@@ -61,8 +62,18 @@ def copy_remedy(table: HiveTable) -> str:
         )
     return (
         f"copy it: run {copy_statement(table)} in Spark, then migrate "
-        f"{table.database}.{copy_name(table)}"
+        f"{table.database}.{copy_name(table)}; to keep the name, run {_renaming(table)} before, "
+        f"and migrate {table.full_name}"
     )
+
+
+def _renaming(table: HiveTable) -> str:
+    """Return the statements that give the copy the name that others know."""
+    source, copy, kept = (
+        f"{quoted(table.database)}.{quoted(name)}"
+        for name in (table.name, copy_name(table), f"{table.name}_old")
+    )
+    return f"ALTER TABLE {source} RENAME TO {kept} and ALTER TABLE {copy} RENAME TO {source}"
 
 
 def quoted(name: str) -> str:

@@ -330,6 +330,18 @@ class HdfsFileSystem(FileSystem):
         found = self._find(location)
         return found is not None and found.is_folder
 
+    def check_writable(self, location: str) -> None:
+        """Implement `FileIO.check_writable`."""
+        web, address = self.cluster(location)
+        try:
+            web.check_access(address.path, location, "-wx")
+        except NoSuchFileError:
+            raise
+        except FileIOError as error:
+            # Not every gateway (HttpFS) has this call.
+            if "AccessControlException" in error.message:
+                raise
+
     def folders(self, location: str) -> Sequence[str]:
         """Implement `FileIO.folders`."""
         web, address = self.cluster(location)

@@ -209,7 +209,7 @@ def test_a_second_table_over_a_migrated_folder_is_refused_and_the_way_back_stays
     twin = replace(first.entry, name=f"{first.entry.name}_twin", wire=None)
     catalog.client.create_table(replace(twin, table_type="EXTERNAL_TABLE"))
     try:
-        migrate.apply(catalog, first.name)
+        migrate.apply(catalog, first.name, migrate.Choices(accept=("same-folder",)))
         with pytest.raises(MigrationError, match="has the folder of"):
             migrate.apply(catalog, f"{database}.{twin.name}")
         assert not catalog.client.table(database, twin.name).is_iceberg

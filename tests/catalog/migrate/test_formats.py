@@ -593,6 +593,7 @@ def test_what_cannot_be_taken_over_says_how_to_copy_it(make_hive_table: Any) -> 
         f"CREATE TABLE `made`.`{name}_parquet` USING parquet PARTITIONED BY (`k`) AS "
         f"SELECT * FROM `made`.`{name}`" in found.remedy
     )
+    assert f"ALTER TABLE `made`.`{name}_parquet` RENAME TO `made`.`{name}`" in found.remedy
 
 
 def test_a_cut_file_blocks_whatever_its_format(make_hive_table: Any) -> None:

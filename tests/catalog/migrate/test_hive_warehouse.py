@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.source.copy_statement import acid_copy_statements
+from icecomb.catalog.migrate.source.copy_statement import hive_copy_statements
 from icecomb.catalog.report.progress import SILENT
 from tests.peers.hive import Hive
 from tests.peers.hive_metastore import HiveMetastore
@@ -123,7 +123,7 @@ def test_the_remedy_of_a_transactional_table_is_followed_in_hive_and_its_copy_mi
     catalog, table, before = warehouse.catalog, f"{DATABASE}.{name}", warehouse.before[name]
     [found] = migrate.plan(catalog, table).blockers
     entry = catalog.client.table(DATABASE, name)
-    statements = acid_copy_statements(entry)
+    statements = hive_copy_statements(entry)
     assert found.remedy == (
         f"copy it in Hive: {'; '.join(statements)}; then migrate {table}_external"
     )

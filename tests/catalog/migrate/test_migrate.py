@@ -358,10 +358,36 @@ def test_tables_that_cannot_be_taken_over_say_why(
     table = make_hive_table(**{"columns": {"id": "bigint"}, "rows": numbers(1), **changes})
     before = table.state
     plan = migrate.plan(table.catalog, table.name)
-    assert code in codes(plan)
+    assert codes(plan) == {code}
     with pytest.raises(MigrationBlockedError):
         migrate.apply(table.catalog, table.name)
     assert table.state == before
+
+
+def test_a_table_kept_by_a_handler_is_copied_by_hive_which_has_it(make_hive_table: Any) -> None:
+    handler = {"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}
+    table = make_hive_table({"id": "bigint", "t": "timestamp"}, parameters=handler)
+    bare = replace(table.entry.storage, input_format=None, output_format=None, serde="org.x.HBase")
+    table.catalog.client.alter_table(*table.name.split("."), replace(table.entry, storage=bare))
+    (found,) = migrate.plan(table.catalog, table.name).blockers
+    assert found.code == "storage-handler"
+    name = table.name.partition(".")[2]
+    copy = f"CREATE EXTERNAL TABLE `made`.`{name}_external` (`id` bigint, `t` timestamp)"
+    assert f"copy it in Hive: {copy} STORED AS PARQUET; INSERT INTO" in found.remedy
+
+
+def test_a_table_whose_folder_is_gone_is_told_what_makes_it_an_empty_one(
+    make_hive_table: Any,
+) -> None:
+    table = make_hive_table({"id": "bigint"})
+    table.folder.rmdir()
+    accept = migrate.Choices(accept=("missing-partitions",))
+    (found,) = migrate.plan(table.catalog, table.name, accept).blockers
+    assert found.code == "missing-folder"
+    assert f"-mkdir -p file:{table.folder})" in found.remedy
+    assert "missing-partitions" not in found.remedy
+    table.folder.mkdir()
+    assert migrate.apply(table.catalog, table.name).rows == 0
 
 
 @pytest.mark.parametrize(
@@ -775,7 +801,9 @@ def test_an_iceberg_table_of_other_origin_is_refused(catalog: Any, make_hive_tab
     table = make_hive_table({"id": "bigint"})
     made = catalog.create_table(f"{table.name}_own", numbers(1).schema)
     name = ".".join(made.name())
-    assert codes(migrate.plan(catalog, name)) == {"already-iceberg"}
+    plan = migrate.plan(catalog, name)
+    assert (plan.verdict, plan.blockers) == ("already", ())
+    assert [one.code for one in plan.findings] == ["already-iceberg"]
     with pytest.raises(MigrationError, match="Iceberg table already"):
         migrate.apply(catalog, name)
 

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ from icecomb.format.errors import CommitFailedError, LockTimeoutError, Migration
 
 _PREFIXES = itertools.count()
 SHARED = "has the folder of"
+
+
+apply = partial(migrate.apply, choices=Choices(accept=("same-folder",)))
 
 
 def numbers(*values: int) -> pa.Table:
@@ -53,6 +57,9 @@ class Pair:
 
     def drop(self, name: str) -> None:
         self.catalog.client.drop_table(*name.split("."))
+
+    def apply(self, name: str) -> Any:
+        return apply(self.catalog, name)
 
     def refused(self, verb: Any, name: str, **options: Any) -> None:
         """It is refused because of the folder, and nothing is changed, not even a journal."""
@@ -102,9 +109,9 @@ def append(pair: Pair, name: str, value: int) -> None:
 
 def test_no_step_takes_the_other_tables_migration_for_its_own(pair: Pair) -> None:
     before = pair.first.state
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     append(pair, pair.first.name, 3)
-    pair.refused(migrate.apply, pair.twin)
+    pair.refused(apply, pair.twin)
     for options in ({"dry_run": True}, {"dry_run": False, "allow_data_loss": True}):
         pair.refused(migrate.revert, pair.twin, **options)
     pair.refused(migrate.verify, pair.twin)
@@ -116,13 +123,13 @@ def test_no_step_takes_the_other_tables_migration_for_its_own(pair: Pair) -> Non
     migrate.revert(pair.catalog, pair.first.name, dry_run=False, allow_data_loss=True)
     assert pair.first.state == before
     # Now it is the other one's turn.
-    assert migrate.apply(pair.catalog, pair.twin).rows == 2
+    assert pair.apply(pair.twin).rows == 2
     assert migrate.status(pair.catalog, pair.first.name)["state"] == "reverted"
-    pair.refused(migrate.apply, pair.first.name)
+    pair.refused(apply, pair.first.name)
 
 
 def test_patterns_mean_the_migrated_one_only(pair: Pair, run: Any) -> None:
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     append(pair, pair.first.name, 3)
     pattern, twin = f"made.{pair.prefix}*", pair.twin_entry
     assert run("revert", pattern, "--yes") == (3, {pair.first.name: "blocked"})
@@ -133,26 +140,26 @@ def test_patterns_mean_the_migrated_one_only(pair: Pair, run: Any) -> None:
     assert pair.ids(pair.first.name) == [1, 2, 3]
     assert pair.twin_entry == twin
     assert run("finalize", pattern, "--yes", "--unverified") == (0, {pair.first.name: "done"})
-    pair.refused(migrate.apply, pair.twin)
+    pair.refused(apply, pair.twin)
     pair.refused(migrate.revert, pair.twin, dry_run=False)
 
 
 def test_a_renamed_table_keeps_its_migration_and_goes_back_under_its_new_name(pair: Pair) -> None:
     before, partitions = pair.first.state
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     new = f"{pair.first.name}_new"
     pair.catalog.rename_table(pair.first.name, new)
-    assert migrate.apply(pair.catalog, new).already
+    assert pair.apply(new).already
     assert migrate.verify(pair.catalog, new).difference_count == 0
     assert migrate.status(pair.catalog, new)["state"] == "verified"
     migrate.finalize(pair.catalog, new, dry_run=True)
-    pair.refused(migrate.apply, pair.twin)
+    pair.refused(apply, pair.twin)
     pair.refused(migrate.revert, pair.twin, dry_run=False)
     # Its old name may be another table's by now.
     client = pair.catalog.client
     client.create_table(replace(pair.twin_entry, name=before.name, wire=None))
     pair.refused(migrate.revert, pair.first.name, dry_run=False)
-    pair.refused(migrate.apply, pair.first.name)
+    pair.refused(apply, pair.first.name)
     assert pair.ids(new) == [1, 2]
     assert migrate.revert(pair.catalog, new, dry_run=False).partitions == len(partitions)
     database, name = new.split(".")
@@ -163,14 +170,14 @@ def test_a_renamed_table_keeps_its_migration_and_goes_back_under_its_new_name(pa
 
 
 def test_a_registered_copy_is_not_the_migrated_table(pair: Pair, run: Any) -> None:
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     copy = f"{pair.first.name}_copy"
     pointer = pair.first.entry.metadata_location
     pair.catalog.register_table(copy, pointer)
     pair.refused(migrate.revert, copy, dry_run=False)
     pair.refused(migrate.finalize, copy)
     pair.refused(migrate.verify, copy)
-    pair.refused(migrate.apply, copy)
+    pair.refused(apply, copy)
     assert pair.ids(pair.first.name) == pair.ids(copy) == [1, 2]
     pair.drop(copy)
     migrate.revert(pair.catalog, pair.first.name, dry_run=False)
@@ -179,10 +186,10 @@ def test_a_registered_copy_is_not_the_migrated_table(pair: Pair, run: Any) -> No
 
 def test_a_journal_that_a_crash_left_of_one_is_not_in_the_way_of_the_other(pair: Pair) -> None:
     before = pair.first.state
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     io, entry = pair.catalog.io, pair.twin_entry
     start_journal(io, entry.storage.location, entry, [], Choices())
-    pair.refused(migrate.apply, pair.twin)
+    pair.refused(apply, pair.twin)
     assert migrate.status(pair.catalog, pair.first.name)["state"] == "migrated, not verified"
     assert migrate.verify(pair.catalog, pair.first.name).difference_count == 0
     migrate.finalize(pair.catalog, pair.first.name, dry_run=True)
@@ -195,11 +202,11 @@ def test_a_journal_that_a_crash_left_of_one_is_not_in_the_way_of_the_other(pair:
 
 
 def test_a_folder_whose_migrated_table_was_dropped_is_free(pair: Pair) -> None:
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     pair.drop(pair.first.name)
     migrate.revert(pair.catalog, pair.twin, dry_run=False)
     assert not (pair.first.folder / "metadata").exists()
-    assert migrate.apply(pair.catalog, pair.twin).rows == 2
+    assert pair.apply(pair.twin).rows == 2
     assert pair.ids(pair.twin) == [1, 2]
 
 
@@ -219,12 +226,12 @@ def test_an_apply_that_planned_while_another_one_ran_is_refused(
 ) -> None:
     def late(*arguments: Any) -> Any:
         monkeypatch.setattr(applying, "start_journal", start_journal)
-        migrate.apply(pair.catalog, pair.twin)
+        pair.apply(pair.twin)
         return start_journal(*arguments)
 
     monkeypatch.setattr(applying, "start_journal", late)
     with pytest.raises(MigrationError, match=SHARED):
-        migrate.apply(pair.catalog, pair.first.name)
+        pair.apply(pair.first.name)
     of_twin_only(pair)
 
 
@@ -234,14 +241,14 @@ def test_an_apply_that_begins_beside_another_ones_journal_is_refused(
     def early(*arguments: Any) -> Any:
         monkeypatch.setattr(applying, "start_journal", start_journal)
         journal = start_journal(*arguments)
-        pair.refused(migrate.apply, pair.first.name)
+        pair.refused(apply, pair.first.name)
         pair.refused(migrate.revert, pair.first.name, dry_run=False)
         pair.refused(migrate.verify, pair.first.name)
         pair.refused(migrate.finalize, pair.first.name)
         return journal
 
     monkeypatch.setattr(applying, "start_journal", early)
-    migrate.apply(pair.catalog, pair.twin)
+    pair.apply(pair.twin)
     of_twin_only(pair)
 
 
@@ -259,7 +266,7 @@ def test_of_two_that_see_each_other_neither_writes_and_either_may_begin_again(
 
     def apply(name: str) -> str:
         with pytest.raises(MigrationError, match=SHARED) as caught:
-            migrate.apply(pair.catalog, name)
+            pair.apply(name)
         return caught.value.hint or ""
 
     seen = threading.Barrier(2, timeout=60)
@@ -276,13 +283,13 @@ def test_of_two_that_see_each_other_neither_writes_and_either_may_begin_again(
     assert all("begin one of them again" in hint for hint in hints)
     assert (pair.first.state, pair.twin_entry) == (before, twin)
     assert not (pair.first.folder / "metadata").exists()
-    migrate.apply(pair.catalog, pair.twin)
+    pair.apply(pair.twin)
     of_twin_only(pair)
 
 
 def test_a_pattern_with_several_jobs_makes_one_table_at_most(pair: Pair, run: Any) -> None:
     for _ in range(3):
-        code, found = run("apply", f"made.{pair.prefix}*", "--jobs", "2")
+        code, found = run("apply", f"made.{pair.prefix}*", "--jobs", "2", "--accept", "same-folder")
         done = [name for name, outcome in found.items() if outcome == "done"]
         # Refused, or blocked by the metadata folder that it found when it looked at the files.
         assert code in {1, 3}
@@ -317,7 +324,7 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files(
     with monkeypatch.context() as patch:
         patch.setattr(applying.Takeover, "_check_unchanged", ends)
         with pytest.raises(type(ending)):
-            migrate.apply(pair.catalog, pair.first.name)
+            pair.apply(pair.first.name)
     if isinstance(ending, KeyboardInterrupt):
         assert len(list(folder.iterdir())) == 6
         if verb == "revert":
@@ -326,7 +333,7 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files(
             with monkeypatch.context() as patch:
                 patch.setattr(applying.Takeover, "_plan", ends)
                 with pytest.raises(KeyboardInterrupt):
-                    migrate.apply(pair.catalog, pair.first.name)
+                    pair.apply(pair.first.name)
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
 
 
@@ -344,7 +351,7 @@ def test_a_revert_beside_an_apply_of_the_same_table_leaves_one_whole_table(
 
     with ThreadPoolExecutor(1) as threads:
         monkeypatch.setattr(applying.Takeover, "_write_metadata", slow_write)
-        applied = threads.submit(migrate.apply, pair.catalog, pair.first.name)
+        applied = threads.submit(pair.apply, pair.first.name)
         assert written.wait(60)
         monkeypatch.setattr(applying.Takeover, "_write_metadata", write)
 
@@ -366,7 +373,7 @@ def test_a_revert_that_comes_after_another_revert_and_an_apply_changes_nothing(
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    migrate.apply(pair.catalog, pair.first.name)
+    pair.apply(pair.first.name)
     with monkeypatch.context() as patch:
         patch.setattr(reverting.Reversal, "_set_aside", killed)
         with pytest.raises(KeyboardInterrupt):
@@ -376,7 +383,7 @@ def test_a_revert_that_comes_after_another_revert_and_an_apply_changes_nothing(
     def late(*arguments: Any) -> None:
         monkeypatch.setattr(reverting.Reversal, "_check_unanswered", check)
         migrate.revert(pair.catalog, pair.first.name, dry_run=False)
-        migrate.apply(pair.catalog, pair.first.name)
+        pair.apply(pair.first.name)
 
     monkeypatch.setattr(reverting.Reversal, "_check_unanswered", late)
     with pytest.raises(CommitFailedError, match="changed meanwhile"):

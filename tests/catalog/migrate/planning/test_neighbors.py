@@ -7,13 +7,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
+from icecomb.catalog.migrate.planning import neighbor
 from icecomb.catalog.migrate.planning.neighbor import Neighbors
+from icecomb.catalog.report.progress import Silent
+from icecomb.format.errors import MetastoreError
 from tests.catalog.migrate.conftest import PARQUET
 
 _NAMES = itertools.count()
@@ -116,3 +121,50 @@ def test_folders_are_compared_as_folders_and_not_as_texts() -> None:
         "inside-table": ("d.h",),
     }
     assert list(Neighbors(entries, {}).findings(entries[5])) == []
+
+
+def test_a_table_in_the_folder_of_another_blocks_until_that_is_accepted(
+    table: Any, put: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hive's readers of the other one fail once the folder of metadata is there."""
+    choices = migrate.Choices(accept=("same-folder",))
+    before = table.state
+    other = put("/")
+    (found,) = migrate.plan(table.catalog, table.name).blockers
+    assert (found.code, found.places) == ("same-folder", (other,))
+    assert "`metadata`" in found.message
+    with pytest.raises(MigrationBlockedError, match=other):
+        migrate.apply(table.catalog, table.name)
+    assert table.state == before
+    assert not migrate.plan(table.catalog, table.name, choices).blockers
+    migrate.apply(table.catalog, table.name, choices)
+    assert migrate.revert(table.catalog, table.name, dry_run=False).done
+    # What was read a while ago blocks nothing.
+    monkeypatch.setattr(neighbor.RECENT, "least", 0)
+    with pytest.raises(MigrationBlockedError, match=other):
+        migrate.apply(table.catalog, table.name)
+    table.catalog.client.drop_table(*other.split("."))
+    assert migrate.apply(table.catalog, table.name).rows == 1
+
+
+def test_apply_goes_on_where_the_metastore_does_not_tell_of_other_tables(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> Any:
+        raise MetastoreError("no lists")
+
+    said: list[str] = []
+    monkeypatch.setattr(neighbor, "neighbors_of", refused)
+    monkeypatch.setattr(neighbor.RECENT, "_found", WeakKeyDictionary())
+    monkeypatch.setattr(Silent, "say", lambda _, message: said.append(message))
+    assert migrate.apply(table.catalog, table.name).rows == 1
+    assert any("whether other tables have its folder is unknown: no lists" in one for one in said)
+
+
+def test_an_iceberg_table_in_the_same_folder_is_no_obstacle() -> None:
+    storage = replace(PARQUET, location="hdfs://nn/w/t")
+    one = HiveTable("d", "a", storage=storage)
+    two = replace(one, name="b", parameters={"table_type": "ICEBERG"})
+    for entry, severity in ((one, "warning"), (two, "blocker")):
+        (found,) = Neighbors([one, two], {}).findings(entry)
+        assert (found.code, found.severity) == ("same-folder", severity)

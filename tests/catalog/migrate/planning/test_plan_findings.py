@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -521,3 +522,21 @@ def test_the_time_apply_takes_is_said_when_footers_were_read(make_hive_table: An
     assert whole.seconds is not None
     assert sampled.seconds is not None
     assert quick.seconds is None
+
+
+def test_a_folder_that_the_user_may_not_write_to_blocks_the_plan(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch, icecomb: Any
+) -> None:
+    table = make_hive_table({"id": "bigint"}, rows=pa.table({"id": pa.array([1], pa.int64())}))
+    asked = os.access
+
+    def access(path: Any, mode: int) -> bool:
+        """What the system answers to everybody but root."""
+        return asked(path, mode) and not (mode & os.W_OK and str(path) == str(table.folder))
+
+    monkeypatch.setattr(os, "access", access)
+    (found,) = migrate.plan(table.catalog, table.name).blockers
+    assert (found.code, "Permission denied" in found.message) == ("no-permission", True)
+    assert icecomb("migrate", "apply", table.name, "--dry-run")[0] == 3
+    second = ("--dry-run", "--as", f"{table.name}_second")
+    assert icecomb("migrate", "apply", table.name, *second)[0] == 0

@@ -73,7 +73,7 @@ def test_names_patterns_and_databases_mean_hive_tables_each_once(shop: Any) -> N
     assert planned((database, "sales_ready")) == both[1:]
     # what is named is planned whatever it is
     assert planned(f"{database}.orders", f"{database}.sales_view") == [
-        ("orders", "blocked"),
+        ("orders", "already"),
         ("sales_view", "blocked"),
     ]
     assert set(both) <= set(planned("*"))

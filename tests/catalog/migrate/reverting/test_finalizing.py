@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import pytest
 
-from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.journal import Step, start_journal
+from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.migrate.reverting.finalizing import _state
-from icecomb.format.storage.file_io import FileIO
+
+DONE = (Step.SWAPPED, Step.CLEANED)
 
 
-def test_a_revert_that_was_begun_goes_before_all_that_was_done(tmp_path: Path) -> None:
-    journal = start_journal(FileIO(), str(tmp_path), HiveTable("db", "t"), [], Choices())
-    for step in (Step.SWAPPED, Step.CLEANED, Step.VERIFIED):
-        journal.record(step)
-    assert _state(journal, iceberg=True, overwritten=False) == "verified"
-    journal.record(Step.REVERTING)
-    assert _state(journal, iceberg=True, overwritten=False).startswith("reverting")
+@pytest.mark.parametrize(
+    ("steps", "outcome", "state"),
+    [
+        ((), "unfinished", "interrupted before the table was changed: run apply again"),
+        ((Step.REVERTED,), "none", "given up before anything was changed"),
+        ((*DONE, Step.REVERTED), "reverted", "reverted"),
+        (DONE, "migrated", "migrated, not verified"),
+        ((*DONE, Step.VERIFIED), "verified", "verified"),
+        ((*DONE, Step.FINALIZED), "finalized", "finalized"),
+        # a revert that was begun goes before all that was done
+        ((*DONE, Step.VERIFIED, Step.REVERTING), "unfinished", "reverting: run revert again"),
+    ],
+)
+def test_an_outcome_is_what_was_done_last(
+    steps: tuple[Step, ...], outcome: str, state: str
+) -> None:
+    assert _state(steps, iceberg=False, overwritten=False) == (outcome, state)
+
+
+def test_a_conversion_alone_is_not_finished_and_an_old_copy_is_wrong() -> None:
+    outcome, state = _state((Step.SWAPPED,), iceberg=True, overwritten=False)
+    assert (outcome, state) == ("unfinished", "an Iceberg table, not finished: run apply again")
+    for steps, then in ((DONE, "run revert"), ((*DONE, Step.FINALIZED), "finalized")):
+        outcome, state = _state(steps, iceberg=False, overwritten=True)
+        assert (outcome, state.rpartition(": ")[2]) == ("blocked", then)
