@@ -9,10 +9,40 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from queue import Empty, SimpleQueue
 
 from icecomb.format.errors import OperationCanceledError
+
+
+class Signal:
+    """An event that one thread waits for; an interrupt while it is set leaves nothing locked.
+
+    `threading.Event` has a lock of its own, which an interrupt can leave locked.
+    """
+
+    __slots__ = ("_is_set", "_queue")
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[None] = SimpleQueue()
+        self._is_set = False
+
+    def set(self) -> None:
+        """Wake the thread that waits, or will wait."""
+        self._is_set = True
+        self._queue.put(None)
+
+    def is_set(self) -> bool:
+        """Return whether it was set."""
+        return self._is_set
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is set; return whether it is."""
+        if not self._is_set:
+            with suppress(Empty):
+                self._queue.get(timeout=max(0.0, seconds))
+        return self._is_set
 
 
 class Cancellation:
@@ -21,7 +51,7 @@ class Cancellation:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._event = threading.Event()
-        self._waiting: list[threading.Event] = []
+        self._waiting: list[Signal] = []
         self._parts: list[Cancellation] = []
 
     @property
@@ -57,7 +87,7 @@ class Cancellation:
         """Sleep; return whether the work is still wanted afterwards."""
         return not self._event.wait(seconds)
 
-    def wait(self, event: threading.Event, seconds: float) -> bool:
+    def wait(self, event: Signal, seconds: float) -> bool:
         """Wait for an event; return whether it is set.
 
         Nothing else may wait for the event: cancellation sets it, too.
@@ -123,7 +153,7 @@ def pause(seconds: float) -> None:
         raise _canceled()
 
 
-def wait_for(event: threading.Event, seconds: float) -> bool:
+def wait_for(event: Signal, seconds: float) -> bool:
     """Wait for an event that nothing else waits for; return whether it was set in time.
 
     Raises:

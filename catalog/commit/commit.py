@@ -7,7 +7,7 @@ import random
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -30,6 +30,7 @@ from icecomb.format.errors import (
     OperationCanceledError,
     UnsupportedError,
 )
+from icecomb.format.holding import Holding, is_interrupt
 from icecomb.format.property.table_property import (
     COMMIT_MAX_WAIT,
     COMMIT_MIN_WAIT,
@@ -144,8 +145,10 @@ def commit(
         # an earlier attempt, considered lost or unknown, was committed after all: its files are
         # needed
         return newest
-    except IcecombError:
+    except IcecombError as error:
         # icecomb's own errors prove that nothing was committed; an interrupt does not.
+        if is_interrupt(error):
+            raise
         with suppress(IcecombError, OSError):
             if made and _has_one_of((newest := pointer.load()).metadata, made):
                 return newest
@@ -173,8 +176,8 @@ def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) ->
     Returns:
         The version that was followed, and the new one; the same version if nothing changed.
     """
-    with pointer.queue(base) as others_were_first:
-        if others_were_first:
+    with Holding() as held, held:
+        if pointer.queue(held, base):
             base = newest_of(pointer, base)
         return _attempts(pointer, base, change)
 
@@ -192,7 +195,8 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             if newest_of(pointer, base).location == base.location:
                 return base, base
             continue
-        with _exclusive(pointer, base, new) as locked:
+        with Holding() as held, held:
+            locked = _exclusive(held, pointer, base, new)
             settings = RetrySettings.of(base.metadata.properties, locked=locked)
             failure = _try(pointer, base, new)
             if failure is not None and locked and attempt <= settings.retries:
@@ -226,18 +230,16 @@ def newest_of(pointer: Pointer[V, M], base: V) -> V:
     return newest
 
 
-@contextmanager
-def _exclusive(pointer: Pointer[V, M], base: V, new: V) -> Iterator[bool]:
+def _exclusive(held: Holding, pointer: Pointer[V, M], base: V, new: V) -> bool:
     """Keep other writers out; if that fails, discard ``new``, which nobody will ever need."""
-    with ExitStack() as stack:
-        try:
-            locked = stack.enter_context(pointer.exclusive(base.metadata))
-            # the last moment at which it is known that nothing is committed
-            check_wanted()
-        except IcecombError:
-            pointer.discard(new)
-            raise
-        yield locked
+    try:
+        locked = pointer.exclusive(held, base.metadata)
+        # the last moment at which it is known that nothing is committed
+        check_wanted()
+    except IcecombError:
+        pointer.discard(new)
+        raise
+    return locked
 
 
 def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
@@ -245,6 +247,8 @@ def _try(pointer: Pointer[V, M], base: V, new: V) -> CommitFailedError | None:
         try:
             settle(pointer, base, new)
         except CommitFailedError as failure:
+            if is_interrupt(failure):
+                raise
             _LOG.info("an attempt to commit failed: %s", failure.message)
             return failure
     return None
@@ -261,7 +265,9 @@ def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             return base, _prepare(pointer, base, change)
         except OperationCanceledError:  # noqa: PERF203 - retried
             raise
-        except IcecombError:
+        except IcecombError as error:
+            if is_interrupt(error):
+                raise
             newest = newest_of(pointer, base)
             if newest.location == base.location:
                 raise
@@ -311,8 +317,9 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
     begun = time.monotonic()
     try:
         outcome = pointer.swap(base, new)
-    except IcecombError:
-        pointer.discard(new)
+    except IcecombError as error:
+        if not is_interrupt(error):
+            pointer.discard(new)
         raise
     if isinstance(outcome, Committed):
         taken = (time.monotonic() - begun) * 1000

@@ -7,7 +7,6 @@ and *Conflict* are returned only on proof; everything else is *Unknown*: nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -16,6 +15,7 @@ from icecomb.catalog.commit.version_name import version_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icecomb.format.holding import Holding
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.view.view import ViewMetadata
 
@@ -215,13 +215,15 @@ class Pointer(Protocol[V, M_contra]):
     def discard(self, new: V) -> None:
         """Delete what `stage` wrote for ``new``, which is proven to be needed by nobody."""
 
-    def queue(self, base: V | None = None) -> AbstractContextManager[bool]:
+    def queue(self, held: Holding, base: V | None = None) -> bool:
         """Hold the process's lock, which lets its threads commit one after the other.
 
-        Its value is whether others committed while this thread waited.
-
         Args:
+            held: Releases it at its end.
             base: The version to commit on, if known.
+
+        Returns:
+            Whether others committed while this thread waited.
         """
 
     def wait_in_queue(self, base: V) -> bool:
@@ -234,10 +236,11 @@ class Pointer(Protocol[V, M_contra]):
             base: The version that was to be followed.
         """
 
-    def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:
-        """Keep other writers out for several calls; the value is False if there are no locks.
+    def exclusive(self, held: Holding, metadata: Described) -> bool:
+        """Keep other writers out for several calls; return False if there are no locks.
 
         Args:
+            held: Lets them in at its end.
             metadata: The metadata before the change, whose properties choose the mode.
         """
 

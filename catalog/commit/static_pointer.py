@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.catalog.commit.pointer import Described, MetadataVersion
 from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from icecomb.format.holding import Holding
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
@@ -63,14 +63,14 @@ class StaticPointer:
     def discard(self, new: MetadataVersion) -> None:
         """Implement `MetadataPointer.discard`: nothing is ever staged."""
 
-    def queue(self, base: MetadataVersion | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002
+    def queue(self, held: Holding, base: MetadataVersion | None = None) -> bool:  # noqa: ARG002
         """Implement `MetadataPointer.queue`: there is nothing to wait for."""
-        return nullcontext(False)
+        return False
 
     def wait_in_queue(self, base: MetadataVersion) -> bool:  # noqa: ARG002
         """Implement `MetadataPointer.wait_in_queue`: there is no queue."""
         return False
 
-    def exclusive(self, metadata: Described) -> AbstractContextManager[bool]:  # noqa: ARG002
+    def exclusive(self, held: Holding, metadata: Described) -> bool:  # noqa: ARG002
         """Implement `MetadataPointer.exclusive`: there are no locks."""
-        return nullcontext(False)
+        return False

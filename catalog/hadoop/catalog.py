@@ -35,6 +35,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -249,7 +250,8 @@ class HadoopCatalog(Catalog):
         check_flags(purge_requested=purge_requested)
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
-        with pointer.queue():
+        with Holding() as held, held:
+            pointer.queue(held)
             pointer.locate()
             metadata = _readable(pointer)
             self.check_drop(parts, metadata, purge_requested=purge_requested)
@@ -278,7 +280,8 @@ class HadoopCatalog(Catalog):
     def _make(self, parts: Identifier, metadata: TableMetadata) -> Table:
         pointer = self._pointer(parts)
         check_commit_allowed(".".join(parts), metadata)
-        with pointer.queue():
+        with Holding() as held, held:
+            pointer.queue(held)
             new = pointer.stage(None, metadata)
             try:
                 settle(pointer, None, new)

@@ -10,7 +10,7 @@ where that is impossible, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit import check_commit_allowed
@@ -45,6 +45,7 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
+    from icecomb.format.holding import Holding
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
     from icecomb.format.storage.file_system import FileSystem
@@ -228,36 +229,31 @@ class HadoopPointer:
                 write_hint()
         return outcome
 
-    @contextmanager
-    def queue(self, base: MetadataVersion | None = None) -> Iterator[bool]:
+    def queue(self, held: Holding, base: MetadataVersion | None = None) -> bool:
         """Implement `MetadataPointer.queue`; on local folders, also among processes."""
         lock = fair_lock((HadoopPointer, self._folder))
         timeout_s = FOLDER_LOCK_TIMEOUT.of(self._properties) / 1000
-        with lock.take(self._name, timeout_s, FOLDER_LOCK_TIMEOUT.key) as waited:
-            if self._locks is None:
-                patience_s = FOLDER_LOCK_PATIENCE.of(self._properties) / 1000
-                interval_s = FOLDER_LOCK_INTERVAL.of(self._properties) / 1000
-                patience = Patience(self._files.newest, patience_s, timeout_s)
-                self._locks = (
-                    ProcessLock(self._io, self._folder, patience),
-                    Tickets(self._io, self._files.folder, patience, interval_s),
-                )
-            processes, tickets = self._locks
-            with processes.take() as there:
-                if there:
-                    yield waited or (base is not None and self._has_next(base))
-                    return
-                with tickets.let_pass() as passed:
-                    yield waited or passed
+        waited = lock.take(held, self._name, timeout_s, FOLDER_LOCK_TIMEOUT.key)
+        if self._locks is None:
+            patience_s = FOLDER_LOCK_PATIENCE.of(self._properties) / 1000
+            interval_s = FOLDER_LOCK_INTERVAL.of(self._properties) / 1000
+            patience = Patience(self._files.newest, patience_s, timeout_s)
+            self._locks = (
+                ProcessLock(self._io, self._folder, patience),
+                Tickets(self._io, self._files.folder, patience, interval_s),
+            )
+        processes, tickets = self._locks
+        if processes.take(held):
+            return waited or (base is not None and self._has_next(base))
+        return tickets.let_pass(held) or waited
 
     def wait_in_queue(self, base: MetadataVersion) -> bool:
         """Implement `MetadataPointer.wait_in_queue`, where processes cannot lock a folder."""
         return self._locks is not None and self._locks[1].draw(_number(base))
 
-    @contextmanager
-    def exclusive(self, metadata: Described) -> Iterator[bool]:  # noqa: ARG002
+    def exclusive(self, held: Holding, metadata: Described) -> bool:  # noqa: ARG002
         """Implement `MetadataPointer.exclusive`: there are no locks."""
-        yield False
+        return False
 
     @property
     def _storage(self) -> FileSystem:

@@ -13,14 +13,14 @@ be the next to take it while another waits.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import IcecombError
+from icecomb.format.holding import Holding
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -92,30 +92,31 @@ class ProcessLock:
         self._patience = patience
         self._stuck = False
 
-    @contextmanager
-    def take(self) -> Iterator[bool]:
-        """Wait for the inner lock and hold it; yield whether folders can be locked here."""
-        with ExitStack() as held:
-            try:
-                there = self._enter(held)
-            except IcecombError:  # the folder does not exist yet, or its storage cannot lock
-                there = False
-            yield there
+    def take(self, held: Holding) -> bool:
+        """Wait for the inner lock and hold it; return whether folders can be locked here.
 
-    def _enter(self, held: ExitStack) -> bool:
-        room = self._io.folder_lock(f"{self._folder}/metadata")
-        if room is None:
-            return False
-        held.callback(room.close)
-        door = self._io.folder_lock(self._folder)
-        if door is None:
-            return False
+        Args:
+            held: Releases the lock at its end.
+        """
         try:
-            limit = self._patience.limit()
-            self._stuck = not (self._wait(door, limit) and self._wait(room, limit))
-        finally:
-            door.close()
+            room = self._lock(held, f"{self._folder}/metadata")
+            if room is None:
+                return False
+            with Holding() as outer, outer:
+                door = self._lock(outer, self._folder)
+                if door is None:
+                    return False
+                limit = self._patience.limit()
+                self._stuck = not (self._wait(door, limit) and self._wait(room, limit))
+        except IcecombError:  # the folder does not exist yet, or its storage cannot lock
+            return False
         return True
+
+    def _lock(self, held: Holding, folder: str) -> FolderLock | None:
+        lock = self._io.folder_lock(folder)
+        if lock is not None:
+            held.add(lock.close)
+        return lock
 
     def _wait(self, lock: FolderLock, limit: float) -> bool:
         """Wait for a lock; return whether it is held."""

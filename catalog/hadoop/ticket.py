@@ -18,7 +18,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,7 @@ from icecomb.format.errors import IcecombError, NoSuchFileError
 
 if TYPE_CHECKING:
     from icecomb.catalog.hadoop.process_lock import Patience
+    from icecomb.format.holding import Holding
     from icecomb.format.storage.file_io import FileIO
 
 WAITING: Final = "_icecomb_waiting"
@@ -55,21 +56,21 @@ class Tickets:
         self._own: str | None = None
         self._passed: set[str] = set()
 
-    @contextmanager
-    def let_pass(self) -> Iterator[bool]:
-        """Wait for all tickets; yield whether there were any; delete the own ticket at exit."""
-        try:
-            waited = self._wait_for(self._drawn())
-            self._inside = True
-            yield waited
-        finally:
-            self._inside = False
-            self._give_back()
+    def let_pass(self, held: Holding) -> bool:
+        """Wait for all tickets; return whether there were any.
+
+        Args:
+            held: Deletes the own ticket at its end.
+        """
+        held.add(self._leave)
+        waited = self._wait_for(self._drawn())
+        self._inside = True
+        return waited
 
     def draw(self, version: int) -> bool:
         """Draw a ticket and wait for earlier ones; return whether a ticket was drawn.
 
-        It is for a change under way, inside `let_pass`; elsewhere no ticket is drawn.
+        It is for a change under way, after `let_pass`; elsewhere no ticket is drawn.
 
         Args:
             version: The version that the change is based on.
@@ -121,12 +122,15 @@ class Tickets:
             yield min(pause, self._interval_s)
             pause *= 1.25
 
+    def _leave(self) -> None:
+        self._inside = False
+        self._give_back()
+
     def _give_back(self) -> None:
-        if self._own is None:
-            return
-        ticket, self._own = self._own, None
-        self._passed.add(ticket)
-        self._delete(ticket)
+        if (ticket := self._own) is not None:
+            self._passed.add(ticket)
+            self._delete(ticket)
+            self._own = None
 
     def _create(self, ticket: str) -> None:
         try:

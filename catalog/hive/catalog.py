@@ -48,6 +48,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.location import plain_paths
 
@@ -236,7 +237,8 @@ class HiveCatalog(Catalog):
         self.entries.check_free(place)
         pointer = self.pointer(place)
         # Not `settle`, which deletes the file of a failed commit: this file is the user's.
-        with pointer.queue():
+        with Holding() as held, held:
+            pointer.queue(held)
             outcome = pointer.swap(None, version)
         if isinstance(outcome, Committed):
             return self._table(place, version, pointer)
@@ -262,7 +264,9 @@ class HiveCatalog(Catalog):
         pointed_at(self.client.table(*place))
         pointer = self.pointer(place)
         known = pointer.known()
-        with pointer.queue(), pointer.guard(known.metadata if known else None) as lock:
+        with Holding() as held, held:
+            pointer.queue(held)
+            lock = pointer.guard(held, known.metadata if known else None)
             entry = self.client.table(*place)
             location = pointed_at(entry)
             if purge_requested:

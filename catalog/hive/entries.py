@@ -29,6 +29,7 @@ from icecomb.format.errors import (
     ValidationError,
     ViewAlreadyExistsError,
 )
+from icecomb.format.holding import Holding
 
 if TYPE_CHECKING:
     from icecomb.catalog.identifier import Name
@@ -101,7 +102,8 @@ class Entries:
             TableAlreadyExistsError, ViewAlreadyExistsError: If the name was taken meanwhile.
         """
         try:
-            with pointer.queue():
+            with Holding() as held, held:
+                pointer.queue(held)
                 new = pointer.stage(None, metadata)
                 settle(pointer, None, new)
         except CommitFailedError:
@@ -163,7 +165,9 @@ class Entries:
         known = pointer.known()
         self._client.database(target[0])
         self.check_free(target)
-        with pointer.queue(), pointer.guard(known.metadata if known else None) as lock:
+        with Holding() as held, held:
+            pointer.queue(held)
+            lock = pointer.guard(held, known.metadata if known else None)
             entry = self._client.table(*source)
             location = locate(entry)
             moved = replace(entry, database=target[0], name=target[1])

@@ -15,8 +15,8 @@ than such a stall, or the server must be one that checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.property.table_property import HIVE_LOCK
 
 NO_LOCKS_HINT: Final = (
@@ -115,31 +116,30 @@ class EntryChange:
         except NoSuchTableError:
             return None
 
-    @contextmanager
-    def queue(self) -> Iterator[bool]:
+    def queue(self, held: Holding) -> bool:
         """Implement `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._settings).timeout
-        with fair_lock(key).take(self.name, timeout, LOCK_TIMEOUT.key) as waited:
-            yield waited
+        return fair_lock(key).take(held, self.name, timeout, LOCK_TIMEOUT.key)
 
-    @contextmanager
-    def exclusive(self, properties: Mapping[str, str]) -> Iterator[TableLock | None]:
-        """Hold the lock of `guard` for every guard inside the block, too."""
+    def exclusive(self, held: Holding, properties: Mapping[str, str]) -> TableLock | None:
+        """Hold the lock of `guard` for every guard before the end of ``held``, too."""
         # The server is probed before the lock is taken, not while others wait for it.
         self.sends_expectation()
-        with self.guard(properties) as lock:
-            self._held = lock
-            try:
-                yield lock
-            finally:
-                self._held = None
+        lock = self.guard(held, properties)
+        # released first: no guard may go by a lock that is being released
+        held.add(self._stop_sharing)
+        self._held = lock
+        return lock
 
-    @contextmanager
-    def guard(self, properties: Mapping[str, str]) -> Iterator[TableLock | None]:
-        """Hold the lock for one change; yield None in lock-free mode.
+    def _stop_sharing(self) -> None:
+        self._held = None
+
+    def guard(self, held: Holding, properties: Mapping[str, str]) -> TableLock | None:
+        """Hold the lock for one change; return None in lock-free mode.
 
         Args:
+            held: Releases the lock at its end.
             properties: The table's properties before the change: they choose the mode.
 
         Raises:
@@ -147,21 +147,17 @@ class EntryChange:
             LockTimeoutError: If the lock was not granted in time.
         """
         if not self.is_locked(properties):
-            yield None
-        elif self._held is not None:
-            yield self._held
-        else:
-            lock = self._lock()
-            try:
-                lock.acquire()
-            except RefusedError as error:
-                if error.hint == UNEXPLAINED and self.lock_free_obstacle() is None:
-                    error.hint = NO_LOCKS_HINT
-                raise
-            try:
-                yield lock
-            finally:
-                lock.release()
+            return None
+        if self._held is not None:
+            return self._held
+        lock = self._lock()
+        try:
+            lock.acquire(held)
+        except RefusedError as error:
+            if error.hint == UNEXPLAINED and self.lock_free_obstacle() is None:
+                error.hint = NO_LOCKS_HINT
+            raise
+        return lock
 
     def is_locked(self, properties: Mapping[str, str]) -> bool:
         """Return whether a change is made under a lock.
@@ -263,7 +259,8 @@ class EntryChange:
         lock: TableLock | None,
     ) -> Outcome:
         # The request must go to the server that was probed.
-        with self._client.pinned():
+        with Holding() as held, held:
+            self._client.pin(held)
             context = self.context(expectation, lock)
             checked = EXPECTED_KEY in context
             settlement = Settlement(poll, properties, checked=checked)
@@ -285,7 +282,7 @@ class EntryChange:
         return Committed()
 
     def context(self, expectation: Expectation, lock: TableLock | None) -> dict[str, str]:
-        """Return the environment context of an alter; send it within the same `HiveClient.pinned`.
+        """Return the environment context of an alter; send it to the same `HiveClient.pin`.
 
         Raises:
             ConfigurationError: If there is no lock and the server does not check.

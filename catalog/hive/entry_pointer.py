@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from icecomb.catalog.commit.pointer import Conflict, Described, Outcome, Version
@@ -13,6 +13,7 @@ from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
 from icecomb.catalog.hive.settlement import ChangeState, Observation, Poll
 from icecomb.format.errors import IcecombError, UnsupportedError
+from icecomb.format.holding import Holding
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.lock import TableLock
@@ -106,38 +107,38 @@ class EntryPointer(ABC, Generic[V]):
 
     def swap(self, expected: V | None, new: V) -> Outcome:
         """Implement `MetadataPointer.swap`."""
-        with self.guard((expected or new).metadata) as lock:
+        with Holding() as held, held:
+            lock = self.guard(held, (expected or new).metadata)
             if expected is None:
                 return self._create(new, lock)
             return self._replace(expected, new, lock)
 
-    @contextmanager
-    def queue(self, base: Version | None = None) -> Iterator[bool]:  # noqa: ARG002
+    def queue(self, held: Holding, base: Version | None = None) -> bool:  # noqa: ARG002
         """Implement `MetadataPointer.queue`."""
-        with self.change.queue() as waited:
-            self._read = None
-            yield waited
+        waited = self.change.queue(held)
+        self._read = None
+        return waited
 
     def wait_in_queue(self, base: V) -> bool:  # noqa: ARG002
         """Implement `MetadataPointer.wait_in_queue`: there is nothing but the lock."""
         return False
 
-    @contextmanager
-    def exclusive(self, metadata: Described) -> Iterator[bool]:
+    def exclusive(self, held: Holding, metadata: Described) -> bool:
         """Implement `MetadataPointer.exclusive`: the table's lock."""
-        with self.change.exclusive(self._chooses_mode(metadata)) as lock:
-            if lock is not None:
-                # An entry read before the lock may be outdated.
-                self._read = None
-            yield lock is not None
+        lock = self.change.exclusive(held, self._chooses_mode(metadata))
+        if lock is not None:
+            # An entry read before the lock may be outdated.
+            self._read = None
+        return lock is not None
 
-    def guard(self, metadata: Described | None) -> AbstractContextManager[TableLock | None]:
+    def guard(self, held: Holding, metadata: Described | None) -> TableLock | None:
         """Implement `EntryChange.guard`.
 
         Args:
+            held: Releases the lock at its end.
             metadata: The table's metadata before the change, if known.
         """
-        return self.change.guard(self._chooses_mode(metadata))
+        return self.change.guard(held, self._chooses_mode(metadata))
 
     def remember(self, version: V, entry: HiveTable, since: float) -> None:
         """Keep the entry that a version was loaded from, for a swap of the same commit.

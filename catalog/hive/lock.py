@@ -35,8 +35,9 @@ from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError
 from icecomb.catalog.hive.thrift.server import lock_expiry_s
 from icecomb.catalog.hive.thrift.settings import current_user
-from icecomb.format.cancellation import pause
+from icecomb.format.cancellation import Signal, pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
+from icecomb.format.holding import Holding
 from icecomb.format.process import has_ended, machine, started_at
 
 _LOG: Final = logging.getLogger(__name__)
@@ -128,34 +129,34 @@ class TableLock:
         self._dead: dict[int, float] = {}
         self._next_check = 0.0
         self._reply_lost = False
-        self._released = threading.Event()
+        self._ended = Signal()
+        self._is_released = False
         self._lost: str | None = None
         self._confirmed = 0.0
         self._beats: threading.Thread | None = None
 
-    def acquire(self) -> None:
+    def acquire(self, held: Holding) -> None:
         """Wait for the lock.
+
+        Args:
+            held: Releases the lock at its end.
 
         Raises:
             LockTimeoutError: If it was not granted in time; the message names the holder.
             OperationCanceledError: If the operation was canceled meanwhile.
             MetastoreError: If the metastore cannot be reached, or refuses.
         """
-        started = time.monotonic()
-        try:
-            self._wait(started)
-            self._beats = threading.Thread(
-                target=self._keep_alive, name=f"heartbeat of {self._name}", daemon=True
-            )
-            self._beats.start()
-        except BaseException:
-            self.release()
-            raise
+        held.add(self.release)
+        _OWN[self.agent] = held
+        self._wait(time.monotonic())
+        self._beats = threading.Thread(
+            target=self._keep_alive, name=f"heartbeat of {self._name}", daemon=True
+        )
+        self._beats.start()
 
     def _wait(self, started: float) -> None:
         self._confirmed = time.monotonic()
         answer = self._request()
-        self.lock_id = answer.lock_id
         level = logging.DEBUG
         if answer.state is LockState.WAITING:
             level = logging.INFO
@@ -187,11 +188,10 @@ class TableLock:
         Raises:
             MetastoreError: If the metastore cannot be reached, or refuses.
         """
-        try:
-            self.lock_id = self._request().lock_id
+        with Holding() as held, held:
+            held.add(self.release)
+            self._request()
             times = [row.last_heartbeat_ms or row.acquired_ms for row in self._own()]
-        finally:
-            self.release()
         return next(filter(None, times), None)
 
     def is_alive(self, *, ask: bool) -> bool:
@@ -213,19 +213,19 @@ class TableLock:
     def release(self) -> None:
         """Release the lock, whatever happened before; raise nothing but an interrupt.
 
-        Where the metastore cannot be reached, may still carry out a lock request whose answer was
-        lost, or this is interrupted, a thread keeps trying while this process lives, for up to
-        eleven minutes.
+        Where the metastore cannot be reached, or may still carry out a lock request whose answer
+        was lost, a thread keeps trying while this process lives, for up to eleven minutes. After an
+        interrupt it is to be called again.
         """
-        self._released.set()
-        is_done = False
-        try:
-            is_done = self._unlock() and not self._reply_lost
-        finally:
-            if not is_done:
-                threading.Thread(
-                    target=self._sweep, name=f"release of {self._name}", daemon=True
-                ).start()
+        if self._is_released:
+            return
+        self._ended.set()
+        if not self._unlock() or self._reply_lost:
+            threading.Thread(
+                target=self._sweep, name=f"release of {self._name}", daemon=True
+            ).start()
+        _OWN.pop(self.agent, None)
+        self._is_released = True
 
     def _unlock(self) -> bool:
         """Release every lock of this stamp; return whether the metastore was reached."""
@@ -248,13 +248,22 @@ class TableLock:
                 return
 
     def _release_the_deads(self) -> None:
-        """Release the locks of processes of this machine that have ended; raise nothing."""
+        """Release the locks of processes and blocks of this machine that have ended.
+
+        It raises nothing.
+        """
         now = time.monotonic()
         if now < self._next_check:
             return
         self._next_check = now + _CHECK_S
         with suppress(IcecombError):
-            for row in filter(has_certainly_ended, self._rows()):
+            rows = self._rows()
+            for row in rows:
+                held = _OWN.get(row.agent or "")
+                if held is not None and held.is_abandoned():
+                    _LOG.warning("%s: releases %s", self._name, describe_holder(row))
+                    held.release()
+            for row in filter(has_certainly_ended, rows):
                 seen = self._dead.setdefault(row.lock_id, now)
                 if now - seen < _LATE_S and not self._is_fenced():
                     continue
@@ -269,8 +278,10 @@ class TableLock:
         deadline = time.monotonic() + self._settings.creation_timeout
         wait = self._settings.creation_min_wait
         while True:
+            # an interrupt loses the answer, here or before its lock is known
+            was_lost, self._reply_lost = self._reply_lost, True
             try:
-                return self._client.lock(
+                answer = self._client.lock(
                     self._database,
                     self._table,
                     user=self._settings.user,
@@ -278,15 +289,20 @@ class TableLock:
                     agent=self.agent,
                 )
             except ReplyLostError:
-                self._reply_lost = True
                 if time.monotonic() >= deadline:
                     raise
-            except BaseException as error:
-                # A server may fail after it has created the lock; an interrupt loses the answer.
-                if isinstance(error, RefusedError) or not isinstance(error, IcecombError):
-                    self._reply_lost = True
+            except RefusedError:
+                # a server may fail after it has created the lock
                 raise
+            except IcecombError:
+                self._reply_lost = was_lost
+                raise
+            else:
+                self.lock_id = answer.lock_id
+                self._reply_lost = was_lost
+                return answer
             for row in self._own():
+                self.lock_id = row.lock_id
                 return LockAnswer(row.lock_id, row.state)
             pause(wait * random.uniform(0.5, 1))  # noqa: S311 - spreads load
             wait = min(wait * 2, self._settings.creation_max_wait)
@@ -314,7 +330,7 @@ class TableLock:
 
     def _keep_alive(self) -> None:
         wait = self._interval / 2
-        while not self._released.wait(wait):
+        while not self._ended.wait(wait):
             wait = self._interval / 2
             try:
                 if self.lock_id is not None:
@@ -345,6 +361,13 @@ class TableLock:
             table=self._name,
             lock_id=holder.lock_id,
         )
+
+
+_OWN: Final[dict[str, Holding]] = {}
+"""Locks of this process by agent, from before they are requested until they are released."""
+
+# A forked process must not release what its parent holds.
+os.register_at_fork(after_in_child=_OWN.clear)
 
 
 def _stamp() -> str:

@@ -24,6 +24,7 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
+from icecomb.format.holding import Holding
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -105,13 +106,16 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
     if repair.target == repair.current:
         if current is None:
             raise _lost(catalog, entry)
-        with pointer.queue(), pointer.guard(current) as lock:
+        with Holding() as held, held:
+            pointer.queue(held)
+            lock = pointer.guard(held, current)
             outcome = _rewrite(catalog, repair, pointer.change, current, lock)
     else:
         metadata = _target(catalog, entry, current, repair.target)
         expected = MetadataVersion(repair.current, current or metadata)
         # Not `settle`, which deletes the file of a failed commit: this one existed before.
-        with pointer.queue():
+        with Holding() as held, held:
+            pointer.queue(held)
             outcome = pointer.swap(expected, MetadataVersion(repair.target, metadata))
     if isinstance(outcome, Committed):
         return

@@ -17,6 +17,7 @@ from icecomb.catalog.hive.view_pointer import (
 from icecomb.catalog.identifier import Identifier, database_and_table, parts_of
 from icecomb.catalog.view.view import View
 from icecomb.format.errors import NoSuchViewError
+from icecomb.format.holding import Holding
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit.commit_status import CommitStatus
@@ -97,7 +98,9 @@ class HiveViews:
         pointer = self._pointer(name)
         with view_named(".".join(name)):
             view_pointed_at(self._client.table(*name))
-            with pointer.queue(), pointer.guard(None):
+            with Holding() as held, held:
+                pointer.queue(held)
+                pointer.guard(held, None)
                 entry = self._client.table(*name)
                 view_pointed_at(entry)
                 self._entries.remove(entry, pointer)

@@ -296,9 +296,11 @@ class LocalFileSystem(FileSystem):
 class _FolderLock(FolderLock):
     def __init__(self, location: str, descriptor: int) -> None:
         self._location = location
-        self._descriptor = descriptor
+        self._descriptor: int | None = descriptor
 
     def acquire(self) -> bool:
+        if self._descriptor is None:
+            return False
         with _failures("lock", self._location):
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -307,10 +309,13 @@ class _FolderLock(FolderLock):
             return True
 
     def close(self) -> None:
-        with suppress(OSError):
-            # closing alone does not release it while forked children share the descriptor
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        os.close(self._descriptor)
+        if (descriptor := self._descriptor) is not None:
+            with suppress(OSError):
+                # closing alone does not release it while forked children share the descriptor
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            # before it is closed: it may be another file's when an interrupted call is repeated
+            self._descriptor = None
+            os.close(descriptor)
 
 
 def _local_path(location: str) -> str:

@@ -23,6 +23,7 @@ from icecomb.format.errors import (
     IcecombError,
     MigrationError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import Changes, RemoveSnapshotsUpdate
 from icecomb.format.storage.file_io import FileIO
@@ -138,7 +139,8 @@ class World:
 
     def _know_server(self) -> None:
         """What is asked once of each server is known before a case, so that all have the same calls."""
-        with self.catalog.client.pinned() as key:
+        with Holding() as held:
+            key = self.catalog.client.pin(held)
             known = self.catalog.client.servers[key]
             known.check = ValueCheck.ATOMIC
             known.lock_expiry_s, known.lock_expiry_asked = 300.0, True

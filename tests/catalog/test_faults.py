@@ -27,6 +27,7 @@ from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.entity import LockState
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import CommitFailedError, LockTimeoutError
+from icecomb.format.holding import Holding
 from tests.peers.child_process import ended
 
 LEAST = 500
@@ -362,7 +363,8 @@ def test_commits_go_past_a_dead_lock_where_the_server_checks_and_the_catalog_is_
 @pytest.fixture
 def unchecking(proxied):
     """Our catalog behind the proxy, for which the server is one like Hive 3.1.3."""
-    with proxied.client.pinned() as key:
+    with Holding() as held:
+        key = proxied.client.pin(held)
         proxied.client.servers[key].check = ValueCheck.IGNORED
     return proxied
 

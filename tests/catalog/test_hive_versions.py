@@ -23,6 +23,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from icecomb.format.holding import Holding
 from tests.rings import sampled
 
 VERSIONS = ("2.3.10", "3.1.3", "4.0.1")
@@ -168,15 +169,13 @@ def test_threads_lose_nothing_in_either_mode(hive, place, version, mode):
 
 def test_a_lock_keeps_others_out_and_its_holder_is_named(hive, place):
     settings = LockSettings.of({"iceberg.hive.lock-timeout-ms": "300"})
-    held = TableLock(hive.client, place, "t", settings)
-    held.acquire()
-    try:
-        with pytest.raises(LockTimeoutError, match=f"locked by .*{held.agent}"):
-            TableLock(hive.client, place, "t", settings).acquire()
-        assert held.is_alive(ask=True)
-    finally:
-        held.release()
-    hive.client.unlock(held.lock_id)
+    lock = TableLock(hive.client, place, "t", settings)
+    with Holding() as held:
+        lock.acquire(held)
+        with pytest.raises(LockTimeoutError, match=f"locked by .*{lock.agent}"):
+            TableLock(hive.client, place, "t", settings).acquire(held)
+        assert lock.is_alive(ask=True)
+    hive.client.unlock(lock.lock_id)
     assert hive.client.locks(place, "t") == []
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +14,7 @@ from icecomb.catalog.hive.thrift.failure import RefusedError, ReplyLostError, Un
 from icecomb.catalog.hive.thrift.known_server import KnownServers, ValueCheck
 from icecomb.catalog.hive.thrift.server import value_check
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.holding import Holding
 
 UNSET = "New value for expected key icecomb.probe is not set"
 ELSE = (
@@ -34,9 +33,8 @@ class Server:
         self.servers = KnownServers()
         self.now_s = 1_000_000
 
-    @contextmanager
-    def pinned(self) -> Iterator[str]:
-        yield "server"
+    def pin(self, _: Holding) -> str:
+        return "server"
 
     def create_table(self, view: HiveTable) -> None:
         self.views[view.name] = replace(view, create_time=self.now_s)

@@ -10,6 +10,7 @@ from thrift_proxy import ThriftProxy
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.lock import LockSettings, TableLock
+from icecomb.format.holding import Holding
 from icecomb.format.storage.hdfs.session import HdfsSession
 from tests.peers.ports import closed_port
 
@@ -56,16 +57,14 @@ def test_a_lock_that_is_waited_for_is_told_and_another_one_is_not(catalog, names
     table = catalog.create_table(f"{namespace}.t", rows.schema)
     holder = TableLock(catalog.client, namespace, "t", LockSettings.of({}))
     caplog.set_level(logging.INFO)
-    holder.acquire()
-    try:
+    with Holding() as held:
+        holder.acquire(held)
         assert not [text for text in told(caplog) if "lock" in text]
         waiting = TableLock(
             catalog.client, namespace, "t", LockSettings.of({"iceberg.hive.lock-timeout-ms": "100"})
         )
         with pytest.raises(Exception, match="is locked by"):
-            waiting.acquire()
-    finally:
-        holder.release()
+            waiting.acquire(held)
     assert f"{namespace}.t: waits for lock {waiting.lock_id}" in told(caplog)
     table.append(rows)
 

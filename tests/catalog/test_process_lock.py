@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop import process_lock
 from icecomb.catalog.hadoop.process_lock import Patience, ProcessLock
 from icecomb.format.errors import FileIOError
+from icecomb.format.holding import Holding
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.local import LocalFileSystem
 from tests.peers.child_process import ended
@@ -133,16 +133,16 @@ def test_who_waits_inside_the_door_is_next_whatever_others_do(tmp_path):
     def greedy():
         mine = lock("greedy")
         while not stop.is_set():
-            with mine.take():
-                pass
+            with Holding() as held:
+                mine.take(held)
 
     thread = threading.Thread(target=greedy)
     thread.start()
     try:
         mine = lock("slow")
         for _ in range(20):
-            with mine.take() as there:
-                assert there
+            with Holding() as held:
+                assert mine.take(held)
     finally:
         stop.set()
         thread.join()
@@ -179,13 +179,11 @@ def test_as_long_as_others_commit_they_are_waited_for(tmp_path, waits):
     def state():
         return states.pop(0) if len(states) > 1 else states[0]
 
-    with ExitStack() as held:
+    with Holding() as held:
         other = FileIO().folder_lock(str(tmp_path / "metadata"))
-        held.callback(other.close)
+        held.add(other.close)
         assert other.acquire()
-        lock = ProcessLock(FileIO(), str(tmp_path), Patience(state, 0, 60))
-        with lock.take():
-            pass
+        ProcessLock(FileIO(), str(tmp_path), Patience(state, 0, 60)).take(held)
     # before the first wait, after each of three, and once more without a change
     assert (states, len(waits)) == ([3], 3)
 

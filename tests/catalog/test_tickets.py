@@ -14,6 +14,7 @@ from icecomb.catalog.hadoop.process_lock import Patience
 from icecomb.catalog.hadoop.ticket import WAITING, Tickets
 from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.format.errors import FileIOError, NoSuchFileError, NoSuchTableError
+from icecomb.format.holding import Holding
 from icecomb.format.storage.local import LocalFileSystem
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64())})
@@ -133,7 +134,8 @@ def test_those_with_a_ticket_go_first_and_in_the_order_of_their_numbers(table, w
 
     sleeps.steps += [lambda: None, ends("7.b.1.x"), lambda: None, ends("12.a.1.x")]
     mine = tickets(table)
-    with mine.let_pass() as waited:
+    with Holding() as held:
+        waited = mine.let_pass(held)
         assert (waited, gone) == (True, ["7.b.1.x", "12.a.1.x"])
         # this one's number is 2: it is after the first of these, and the second is after it
         for name in ("1.a.1.x", "3.a.1.x"):
@@ -150,12 +152,14 @@ def test_nobody_comes_between_a_ticket_and_its_commit(table):
     log = []
 
     def second():
-        with tickets(table).let_pass() as waited:
+        with Holding() as held:
+            waited = tickets(table).let_pass(held)
             log.append(("second", waited))
 
     first = tickets(table)
     thread = threading.Thread(target=second)
-    with first.let_pass() as waited:
+    with Holding() as held:
+        waited = first.let_pass(held)
         assert not waited
         assert first.draw(2)
         thread.start()
@@ -198,7 +202,8 @@ def test_two_that_take_a_dead_ticket_away_at_once_hinder_nobody(table, waiting):
     def enter():
         mine = tickets(table, patience_s=0.05)
         both.wait()
-        with mine.let_pass():
+        with Holding() as held:
+            mine.let_pass(held)
             entered.append(mine.draw(2))
 
     threads = [threading.Thread(target=enter) for _ in range(2)]
@@ -223,19 +228,21 @@ def test_a_folder_of_tickets_that_is_deleted_while_one_draws_is_made_again(
 
     monkeypatch.setattr(LocalFileSystem, "create_folder", overtaken)
     mine = tickets(table)
-    with mine.let_pass():
+    with Holding() as held:
+        mine.let_pass(held)
         assert mine.draw(2)
         assert [f"{waiting}/{path.name}" for path in waiting.iterdir()] == made[1:]
 
 
 def test_who_was_passed_over_while_it_committed_draws_anew(table, waiting, drawn):
     mine = tickets(table)
-    with mine.let_pass():
+    with Holding() as held:
+        mine.let_pass(held)
         assert mine.draw(2)
         assert mine.draw(2)
         assert len(drawn) == 1
-        with tickets(table, patience_s=0.05).let_pass() as waited:
-            assert waited
+        with Holding() as other:
+            assert tickets(table, patience_s=0.05).let_pass(other)
         assert not waiting.exists()
         assert mine.draw(2)
         assert len(set(drawn)) == 2
@@ -253,7 +260,8 @@ def test_without_permission_commits_go_on_as_without_turns(lake, table, monkeypa
         return real(self, location)
 
     mine = tickets(table)
-    with mine.let_pass():
+    with Holding() as held:
+        mine.let_pass(held)
         monkeypatch.setattr(LocalFileSystem, call, denied)
         assert mine.draw(2) is (call in {"folders", "delete_folder"})
     if call != "is_folder":
@@ -269,7 +277,8 @@ def test_storage_that_fails_while_one_is_waited_for_fails_no_commit(table, waiti
     def broken():
         raise FileIOError("no answer", path="x")
 
-    with tickets(table, state=broken).let_pass() as waited:
+    with Holding() as held:
+        waited = tickets(table, state=broken).let_pass(held)
         assert waited
 
 
@@ -278,14 +287,16 @@ def test_the_wait_ends_though_others_commit_all_the_time(table, waiting):
     files = VersionFiles(table.io, table.location())
     states = iter(range(10_000_000))
     patience = Patience(lambda: next(states), 0, 0.1)
-    with Tickets(table.io, files.folder, patience, 0.01).let_pass() as waited:
+    with Holding() as held:
+        waited = Tickets(table.io, files.folder, patience, 0.01).let_pass(held)
         assert waited
     assert [path.name for path in waiting.iterdir()] == ["1.slow.1.x"]
 
 
 def test_a_table_that_was_dropped_does_not_get_its_folder_again(lake, table, tmp_path):
     mine = tickets(table)
-    with mine.let_pass():
+    with Holding() as held:
+        mine.let_pass(held)
         lake.drop_table("t", purge_requested=True)
         assert not mine.draw(2)
     assert not (tmp_path / "t").exists()
@@ -320,7 +331,8 @@ def test_the_pause_between_looks_is_as_long_as_is_said(tmp_path, sleeps):
 def test_a_host_of_any_name_can_draw(table, drawn, monkeypatch):
     monkeypatch.setattr(ticket.socket, "gethostname", lambda: "a/b c:é" + "x" * 300)
     mine = tickets(table)
-    with mine.let_pass():
+    with Holding() as held:
+        mine.let_pass(held)
         assert mine.draw(2)
     assert drawn[0].startswith("2.abcxx")
     assert len(drawn[0]) < 128

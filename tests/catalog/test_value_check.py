@@ -16,6 +16,7 @@ from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.server import value_check
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.holding import Holding
 from tests.peers.hive_metastore import HiveMetastore2
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -115,7 +116,8 @@ def test_a_server_that_refuses_to_lock_is_named_with_the_way_without_locks(
 def test_where_the_check_is_refused_locks_alone_are_relied_on(metastore, namespace, table):
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     with closing(load_catalog("jdo", **place)) as lake:
-        with lake.client.pinned() as server:
+        with Holding() as held:
+            server = lake.client.pin(held)
             lake.client.servers[server].check = ValueCheck.REFUSED  # without direct SQL
         lake.load_table(table.identifier).append(ROWS.append_column("s", [["a", "b", "c"]]))
         found = pointer_finding(lake)
@@ -132,7 +134,8 @@ def test_a_check_in_two_steps_needs_locks_or_somebody_who_vouches_for_it(
 
     def compared(**settings):
         lake = load_catalog("compared", **place, **settings)
-        with lake.client.pinned() as server:
+        with Holding() as held:
+            server = lake.client.pin(held)
             lake.client.servers[server].check = ValueCheck.COMPARED  # as Hive 4.0.0
         return lake
 

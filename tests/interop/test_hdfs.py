@@ -18,6 +18,7 @@ import pytest
 from icecomb.catalog import load_catalog, migrate, open_table
 from icecomb.catalog.hadoop.ticket import WAITING
 from icecomb.catalog.hive.catalog import HiveCatalog
+from icecomb.format.holding import Holding
 from icecomb.spark.conf import CATALOG_CLASS
 
 
@@ -335,7 +336,8 @@ def test_iceberg_java_works_beside_a_ticket(hdfs, iceberg_java):
     table = files.create_table("db.t", pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": pa.array([1], pa.int64())}))
     pointer, metadata = table._pointer, f"{table.location()}/metadata"
-    with pointer.queue():
+    with Holding() as held:
+        pointer.queue(held)
         assert pointer.wait_in_queue(pointer.load())
         assert len(files.io.folders(f"{metadata}/{WAITING}")) == 1
         iceberg_java.sql("INSERT INTO ice_turns.db.t VALUES (2)")

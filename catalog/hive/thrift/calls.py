@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -32,6 +32,7 @@ from icecomb.catalog.hive.thrift.pool import ConnectionPool
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.call_log import timed
 from icecomb.format.errors import MetastoreError
+from icecomb.format.holding import Holding
 
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)
@@ -84,21 +85,20 @@ class Calls:
         """The address of the metastore that this thread called last."""
         return getattr(self._thread, "uri", None)
 
-    @contextmanager
-    def pinned(self) -> Iterator[str]:
-        """Send this thread's calls to one server within the block; yield that server's key.
+    def pin(self, held: Holding) -> str:
+        """Send this thread's calls to one server until the end of ``held``; return its key.
 
         A call that would go elsewhere, because the server went away, raises `MovedError` instead.
         """
-        if (pin := self._pin) is not None:
-            yield pin
-            return
-        with self.pool.borrow(None) as connection:
-            self._thread.pin = connection.server
-        try:
-            yield connection.server
-        finally:
-            self._thread.pin = None
+        if self._pin is None:
+            with Holding() as lent, lent:
+                server = self.pool.borrow(lent, None).server
+            held.add(self._unpin)
+            self._thread.pin = server
+        return str(self._pin)
+
+    def _unpin(self) -> None:
+        self._thread.pin = None
 
     @property
     def _pin(self) -> str | None:
@@ -151,7 +151,8 @@ class Calls:
             MissingCallError: If the server does not have the call.
             RefusedError: If the server answered with an exception.
         """
-        with self.pool.borrow(self._pin) as connection:
+        with Holding() as held, held:
+            connection = self.pool.borrow(held, self._pin)
             self._thread.uri = connection.uri
             if self._pin not in {None, connection.server}:
                 raise MovedError(
@@ -167,8 +168,9 @@ class Calls:
                 self.counts[method] = self.counts.get(method, 0) + 1
             try:
                 with timed(_LOG, connection.uri, method):
-                    return send(connection)
+                    answer = send(connection)
             except TApplicationException as error:
+                connection.in_call = False
                 if is_missing_call(error):
                     connection.missing.add(method)
                     raise _missing(connection, method, str(error.message)) from None
@@ -182,11 +184,10 @@ class Calls:
             ) as error:
                 raise self._broken(connection, method, error) from error
             except TException as error:
+                connection.in_call = False
                 raise _refused(connection, method, error) from None
-            except BaseException:
-                # An interrupt leaves half a conversation behind, which must not be continued.
-                connection.close()
-                raise
+            connection.in_call = False
+            return answer
 
     def _form(self, form: Form[_T]) -> _T:
         def send(connection: Connection) -> _T:

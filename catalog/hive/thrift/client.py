@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -52,6 +51,7 @@ from icecomb.format.errors import (
     NamespaceNotEmptyError,
     TableAlreadyExistsError,
 )
+from icecomb.format.holding import Holding
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -124,12 +124,12 @@ class HiveClient:
         """The facts that this client knows about its servers."""
         return self._calls.servers
 
-    def pinned(self) -> AbstractContextManager[str]:
-        """Send this thread's calls to one server within the block; yield that server's key.
+    def pin(self, held: Holding) -> str:
+        """Send this thread's calls to one server until the end of ``held``; return its key.
 
         A call that would go to another server, because that one went away, raises `MovedError`.
         """
-        return self._calls.pinned()
+        return self._calls.pin(held)
 
     def close(self) -> None:
         """Close the connections; the client opens new ones if it is used again."""

@@ -43,6 +43,7 @@ class Connection:
         server: The server's key: the address that answered, and how often it went away before.
         made: Time of the connection, on the monotonic clock.
         missing: Names of the calls that the server is known to lack.
+        in_call: Whether a call was begun whose reply was not read to its end.
 
     Raises:
         UnreachableError: If nothing listens there, the name does not resolve, or it is not a
@@ -55,6 +56,7 @@ class Connection:
         self.pid = os.getpid()
         self.made = time.monotonic()
         self.missing: set[str] = set()
+        self.in_call = False
         host, port = endpoint(uri)
         try:
             plug = socket.create_connection((host, port), timeout=settings.connect_timeout_s)
@@ -100,6 +102,7 @@ class Connection:
 
     def expect_reply(self) -> None:
         """Begin a new call."""
+        self.in_call = True
         self._transport.sent = False
 
     def is_stale(self) -> bool:

@@ -47,7 +47,7 @@ class KnownServer:
         lock_expiry_asked: Whether the server was asked for `lock_expiry_s`.
     """
 
-    guard: threading.Lock = field(default_factory=threading.Lock)
+    guard: threading.RLock = field(default_factory=threading.RLock)
     check: ValueCheck | None = None
     lock_expiry_s: float | None = None
     lock_expiry_asked: bool = False
@@ -95,7 +95,7 @@ class KnownServers:
             self._pid = os.getpid()
             self._guard = threading.Lock()
             self._servers = {
-                server: replace(known, guard=threading.Lock())
+                server: replace(known, guard=threading.RLock())
                 for server, known in self._servers.items()
             }
         return self._guard

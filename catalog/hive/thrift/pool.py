@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 
 from icecomb.catalog.hive.thrift.connection import Connection
 from icecomb.format.errors import MetastoreError
+from icecomb.format.holding import Holding
+
+
+class _Loan:
+    """A place in the pool, and the connection in it."""
+
+    connection: Connection | None = None
+    generation = 0
 
 
 class ConnectionPool:
@@ -41,69 +49,63 @@ class ConnectionPool:
 
     def _start(self) -> None:
         self._pid = os.getpid()
-        self._free = threading.Condition()
+        # its own methods: an interrupt at the exit of a condition would leave it locked
+        self._guard = threading.RLock()
+        self._free = threading.Condition(self._guard)
         self._idle: list[tuple[float, Connection]] = []
-        self._lent = 0
+        self._lent: set[_Loan] = set()
         self._generation = 0
 
     @property
     def open_connections(self) -> int:
         """The number of open connections, lent or not."""
-        with self._free:
-            return self._lent + len(self._idle)
+        with self._guard:
+            return len(self._lent) + len(self._idle)
 
-    @contextmanager
-    def borrow(self, server: str | None = None) -> Iterator[Connection]:
+    def borrow(self, held: Holding, server: str | None = None) -> Connection:
         """Lend a connection for one call; one that is closed meanwhile is not used again.
 
         Args:
+            held: Gives it back at its end.
             server: The only server (`Connection.server`) whose connections are used again.
 
         Raises:
             MetastoreError: If all are in use, and none came free in time.
             UnreachableError: If a new one cannot be opened.
         """
-        connection, generation = self._take(server)
-        try:
-            yield connection
-        finally:
-            self._give_back(connection, generation)
+        if self._pid != os.getpid():
+            # After a fork, the connections and the holder of the guard are the parent's.
+            self._start()
+        loan = _Loan()
+        held.add(partial(self._give_back, loan))
+        self._take(loan, server)
+        if loan.connection is None:
+            loan.connection = self._connect()
+        return loan.connection
 
     def close(self) -> None:
         """Close the idle connections, and the lent ones when given back; the pool stays usable."""
         if self._pid != os.getpid():
             return
-        with self._free:
+        with self._guard:
             idle, self._idle = self._idle, []
             self._generation += 1
         for _, connection in idle:
             connection.close()
 
-    def _take(self, server: str | None) -> tuple[Connection, int]:
-        if self._pid != os.getpid():
-            # After a fork, the connections and the holder of the condition are the parent's.
-            self._start()
+    def _take(self, loan: _Loan, server: str | None) -> None:
         deadline = time.monotonic() + self._wait_s
-        with self._free:
-            while self._lent >= self._size:
+        with self._guard:
+            while len(self._lent) >= self._size:
                 if not self._free.wait(deadline - time.monotonic()):
                     raise MetastoreError(
                         f"All {self._size} connections to the metastore are in use, and none came "
                         f"free within {self._wait_s:g} s",
                         hint="raise the catalog's property clients, or use fewer threads",
                     )
-            self._lent += 1
-            generation = self._generation
-            connection = self._last_used(server)
-        if connection is not None:
-            return connection, generation
-        try:
-            return self._connect(), generation
-        except BaseException:
-            with self._free:
-                self._lent -= 1
-                self._free.notify()
-            raise
+            self._lent.add(loan)
+            loan.generation = self._generation
+            loan.connection = self._last_used(server)
 
     def _last_used(self, server: str | None) -> Connection | None:
         for place in reversed(range(len(self._idle))):
@@ -116,16 +118,20 @@ class ConnectionPool:
                 return connection
         return None
 
-    def _give_back(self, connection: Connection, generation: int) -> None:
+    def _give_back(self, loan: _Loan) -> None:
         now = time.monotonic()
-        with self._free:
-            self._lent -= 1
+        with self._guard:
             discarded = [one for since, one in self._idle if self._is_old(since, one)]
             self._idle = [each for each in self._idle if each[1] not in discarded]
-            if generation != self._generation:
-                discarded.append(connection)
-            elif connection.is_open:
-                self._idle.append((now, connection))
+            if loan in self._lent and (connection := loan.connection) is not None:
+                # taken from the loan first: were this interrupted, it would be lent twice
+                loan.connection = None
+                # an interrupt leaves half a conversation behind, which must not be continued
+                if loan.generation != self._generation or connection.in_call:
+                    discarded.append(connection)
+                elif connection.is_open:
+                    self._idle.append((now, connection))
+            self._lent.discard(loan)
             self._free.notify()
         for one in discarded:
             one.close()

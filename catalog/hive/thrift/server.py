@@ -20,6 +20,7 @@ from icecomb.catalog.hive.thrift.failure import (
 )
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import ConfigurationError, MetastoreError, NoSuchTableError
+from icecomb.format.holding import Holding
 from icecomb.format.property.property import seconds
 
 EXPECTED_KEY: Final = "expected_parameter_key"
@@ -49,13 +50,13 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
     view is created in ``database``, altered with a wrong and with a right expectation, and dropped.
     So are those that others left there when a server went away, once they are an hour old.
     A server that refuses or fails the probe is tried again by the next call. The result holds for
-    `HiveClient.pinned`.
+    `HiveClient.pin`.
 
     Raises:
         MovedError: If the server went away meanwhile.
     """
-    with client.pinned() as name:
-        server = client.servers[name]
+    with Holding() as held, held:
+        server = client.servers[client.pin(held)]
         if server.check is not None:
             return server.check
         with server.guard:
@@ -73,8 +74,8 @@ def value_check(client: HiveClient, database: str) -> ValueCheck:
 
 def lock_expiry_s(client: HiveClient) -> float | None:
     """Return the seconds without a heartbeat after which a lock expires; None if unknown."""
-    with client.pinned() as name:
-        server = client.servers[name]
+    with Holding() as held, held:
+        server = client.servers[client.pin(held)]
         if server.lock_expiry_asked:
             return server.lock_expiry_s
         with server.guard:

@@ -34,6 +34,7 @@ from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.catalog.migrate.source.source_files import PartitionFolder, list_folders
 from icecomb.catalog.report.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
+from icecomb.format.holding import Holding
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.spec.metadata_file import read_metadata
 
@@ -96,10 +97,10 @@ class HiveParts:
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
             for page in partitions.name_pages(database, name, _PAGE) if some else ():
-                with self._converted():
+                with Holding() as held, held, self._converted(held):
                     self._drop(page, known)
                 advance(len(page))
-        with self._converted() as (table, lock):
+        with Holding() as held, held, self._converted(held) as (table, lock):
             if table.partition_keys:
                 for page in partitions.name_pages(database, name, _PAGE):
                     self._drop(page, known)
@@ -124,7 +125,7 @@ class HiveParts:
                 own; or these cannot be distinguished from overwritten ones.
             ValidationError: If the table cannot have one of the files.
         """
-        with self._converted() as (table, _):
+        with Holding() as held, held, self._converted(held) as (table, _):
             metadata = read_metadata(self._context.io, table.metadata_location or "")
         late = find_late_writes(self._context, self._journal, table, metadata, self._threads)
         timed = any(key.type.lower() == "timestamp" for key in self._journal.table.partition_keys)
@@ -166,7 +167,7 @@ class HiveParts:
         journal, entry = self._journal, self._context.entry
         old, dropped = journal.table, DroppedPartitions(self._context, journal, entry.load())
         self._dropped = len(dropped.names)
-        with self.pointing_at(pointer) as lock:
+        with Holding() as held, held, self.pointing_at(held, pointer) as lock:
             entry.give_keys_back(old, lock)
         with self._context.progress.task(
             "restoring metastore partitions", journal.partition_count, "partitions"
@@ -174,7 +175,7 @@ class HiveParts:
             partitions = RestoredEntries(journal).partitions()
             left = (one for one in partitions if one.values not in dropped)
             while page := list(islice(left, _PAGE)):
-                with self.pointing_at(pointer):
+                with Holding() as held, held, self.pointing_at(held, pointer):
                     entry.give_partitions_back(page)
                 advance(len(page))
         with self.pointing_at(pointer):
@@ -229,16 +230,20 @@ class HiveParts:
             )
 
     @contextmanager
-    def pointing_at(self, pointer: str) -> Iterator[TableLock | None]:
+    def pointing_at(self, held: Holding, pointer: str) -> Iterator[TableLock | None]:
         """Hold the lock on the table while it points at a metadata file.
+
+        Args:
+            held: Releases the lock at its end.
+            pointer: The metadata file.
 
         Raises:
             CommitFailedError: If it points at another file.
         """
-        with self._context.locked(self._context.entry.load()) as lock:
-            self._context.entry.expect(pointer)
-            with self._context.noting_unanswered(self._journal, self._context.entry.load()):
-                yield lock
+        lock = self._context.locked(held, self._context.entry.load())
+        self._context.entry.expect(pointer)
+        with self._context.noting_unanswered(self._journal, self._context.entry.load()):
+            yield lock
 
     def _drop(self, names: Sequence[str], known: DigestSet) -> None:
         found = self._context.client.partitions.named(
@@ -286,30 +291,33 @@ class HiveParts:
             )
 
     @contextmanager
-    def _converted(self) -> Iterator[tuple[HiveTable, TableLock | None]]:
+    def _converted(self, held: Holding) -> Iterator[tuple[HiveTable, TableLock | None]]:
         """Hold the lock on the table while it still is the Iceberg table of the journal.
+
+        Args:
+            held: Releases the lock at its end.
 
         Raises:
             MigrationError: If it is being reverted, or was overwritten with an old copy, or its
                 metadata is gone.
             CommitFailedError: If it is another table.
         """
-        with self._context.locked(self._context.entry.load()) as lock:
-            table = self._context.entry.load()
-            if self._journal.step(Step.REVERTING) is not None:
-                raise being_reverted(table)
-            if overwritten := find_overwritten(self._context.io, table, self._journal):
-                raise overwritten.error
-            prepared = self._journal.step(Step.PREPARED)
-            if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
-                raise CommitFailedError(
-                    f"{table.full_name} was replaced by somebody else",
-                    hint=f"icecomb migrate status {table.full_name} shows what it is now",
-                    table=table.full_name,
-                )
-            self._context.require_metadata(table)
-            with self._context.noting_unanswered(self._journal, table):
-                yield table, lock
+        lock = self._context.locked(held, self._context.entry.load())
+        table = self._context.entry.load()
+        if self._journal.step(Step.REVERTING) is not None:
+            raise being_reverted(table)
+        if overwritten := find_overwritten(self._context.io, table, self._journal):
+            raise overwritten.error
+        prepared = self._journal.step(Step.PREPARED)
+        if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
+            raise CommitFailedError(
+                f"{table.full_name} was replaced by somebody else",
+                hint=f"icecomb migrate status {table.full_name} shows what it is now",
+                table=table.full_name,
+            )
+        self._context.require_metadata(table)
+        with self._context.noting_unanswered(self._journal, table):
+            yield table, lock
 
     def check_not_moved(self) -> None:
         """Check that Hive has not moved partitions to other folders since the conversion.

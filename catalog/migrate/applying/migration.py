@@ -54,6 +54,7 @@ from icecomb.format.errors import (
     MigrationError,
     ValidationError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.property.table_property import (
     GC_ENABLED,
     INTEROP,
@@ -261,7 +262,8 @@ class Takeover:
         written = set(journal.metadata_files())
         facts = {**_facts(metadata, plan), "files-kept": True}
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
-        with self._context.locked(table) as lock:
+        with Holding() as held, held:
+            lock = self._context.locked(held, table)
             self._check_unchanged(table, plan, partitions)
             self._check_not_abandoned(table, journal, written)
             self._check_no_writer(table, partitions)
@@ -344,7 +346,8 @@ class Takeover:
             MigrationError: If it was converted, and the entry was overwritten since.
         """
         # Under the lock: a run about to point the entry at these files has checked for them.
-        with self._context.locked(self._context.entry.load()) as lock:
+        with Holding() as held, held:
+            lock = self._context.locked(held, self._context.entry.load())
             now = self._context.entry.load()
             if overwritten := find_overwritten(self._context.io, now, journal):
                 raise overwritten.error

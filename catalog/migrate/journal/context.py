@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from icecomb.format.errors import (
     MigrationError,
     NoSuchFileError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -153,10 +154,11 @@ class MigrationContext:
         with suppress(IcecombError):  # harmless: the next step of a migration tries again
             discard_footers(self.io, location or "")
 
-    def locked(self, table: HiveTable) -> AbstractContextManager[TableLock | None]:
+    def locked(self, held: Holding, table: HiveTable) -> TableLock | None:
         """Hold the metastore's exclusive lock on the table, as a commit does.
 
         Args:
+            held: Releases the lock at its end.
             table: The table; its parameters may say that it is changed without locks: then there
                 is none.
 
@@ -165,7 +167,7 @@ class MigrationContext:
                 what it replaces.
             LockTimeoutError: If another process holds it; the message names the holder.
         """
-        return self.entry.change.guard(table.parameters)
+        return self.entry.change.guard(held, table.parameters)
 
     def require_lock(self, lock: TableLock | None) -> None:
         """Check that the lock was not lost.

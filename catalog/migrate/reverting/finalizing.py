@@ -15,6 +15,7 @@ from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.reverting.present_state import GONE, present_state
 from icecomb.format.errors import IcecombError, MigrationError
+from icecomb.format.holding import Holding
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import has_way_back
 from icecomb.format.spec.metadata_file import read_metadata
@@ -129,7 +130,8 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
         _allow_deletion(context)
     if not journal.finalized:
         # A concurrent revert checks under the lock, too, so one of both comes first.
-        with context.locked(table):
+        with Holding() as held, held:
+            context.locked(held, table)
             if journal.step(Step.REVERTING) is not None:
                 raise being_reverted(table)
             journal.record(Step.FINALIZED)

@@ -32,6 +32,7 @@ from icecomb.format.errors import (
     MigrationError,
     NoSuchFileError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.location import plain_paths, plain_texts
@@ -187,14 +188,15 @@ class Reversal:
         # A concurrent finalize checks under the lock, too, so one of both comes first.
         self._check_within_reach(table, journal, facts["added"])
         parts = HiveParts(self._context, journal)
-        with self._context.locked(table):
+        with Holding() as held, held:
+            self._context.locked(held, table)
             self._check_way_back(table, journal)
             if table.partition_keys:
                 parts.check_not_moved()
             journal.record(Step.REVERTING, pointer=pointer, **facts)
         old = RestoredEntries(journal).table
         parts.give_back(pointer)
-        with parts.pointing_at(pointer) as lock:
+        with Holding() as held, held, parts.pointing_at(held, pointer) as lock:
             parts.check_given_back()
             self._context.require_lock(lock)
             self._context.entry.convert_to_hive(old, pointer, journal.marker, lock)
@@ -412,7 +414,8 @@ class Reversal:
         self._check_within_reach(table, journal, facts["added"])
         old = journal.table
         # Under the lock: a run about to convert the entry checks for the files that are moved.
-        with self._context.locked(table) as lock:
+        with Holding() as held, held:
+            lock = self._context.locked(held, table)
             now = self._context.entry.load()
             if now.is_iceberg or journal.reverted:
                 raise _changed(table)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.maintenance.session_listing import ListedEntry
-from icecomb.format.cancellation import wait_for
+from icecomb.format.cancellation import Signal, wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError, UnsupportedError
 from icecomb.format.spec.types import UUIDType
 from icecomb.spark.planner.protocol import (
@@ -40,7 +40,7 @@ class PendingWork:
 
     def __init__(self) -> None:
         self.id = str(uuid.uuid4())
-        self._ended = threading.Event()
+        self._ended = Signal()
         self._problem: str | None = None
 
     def end(self, problem: str | None) -> None:

@@ -32,6 +32,7 @@ from icecomb.format.errors import (
     MetastoreError,
     ValidationError,
 )
+from icecomb.format.holding import Holding
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.storage.local import LocalFileSystem
 from tests.peers.child_process import ended
@@ -50,6 +51,7 @@ KILLED = """
 import os, signal, sys, pyarrow as pa
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.thrift.calls import Calls
+from icecomb.format.holding import Holding
 from icecomb.format.storage.local import LocalFileSystem
 uri, name, fatal = sys.argv[1], sys.argv[2], int(sys.argv[3])
 table = load_catalog("w", uri=uri).load_table(name)
@@ -225,7 +227,8 @@ def test_a_lock_time_out_names_the_holder(catalog, metastore, table, rows):
 
 
 def test_heartbeats_keep_the_lock_of_a_slow_commit(catalog, proxied, proxy, table, rows):
-    with proxied.client.pinned() as key:
+    with Holding() as held:
+        key = proxied.client.pin(held)
         known = proxied.client.servers[key]
     known.lock_expiry_s, known.lock_expiry_asked = 0.3, True
     mine = proxied.load_table(table.identifier)
@@ -416,7 +419,8 @@ def test_locks_carry_who_holds_them(catalog, proxied, proxy, table, rows):
 def test_lock_free_mode_is_refused_where_the_server_does_not_check(
     catalog, metastore, namespace, rows, monkeypatch
 ):
-    with catalog.client.pinned() as key:
+    with Holding() as held:
+        key = catalog.client.pin(held)
         known = catalog.client.servers[key]
     monkeypatch.setattr(known, "check", ValueCheck.IGNORED)  # as Hive 3.1.3
     free = {"engine.hive.lock-enabled": "false"}
@@ -428,7 +432,8 @@ def test_lock_free_mode_is_refused_where_the_server_does_not_check(
 def test_without_a_checking_server_the_lock_is_asked_for_before_and_after(
     catalog, metastore, table, rows, monkeypatch
 ):
-    with catalog.client.pinned() as key:
+    with Holding() as held:
+        key = catalog.client.pin(held)
         known = catalog.client.servers[key]
     monkeypatch.setattr(known, "check", ValueCheck.IGNORED)  # as Hive 3.1.3
     catalog.client.calls.clear()
@@ -445,7 +450,8 @@ def test_without_a_checking_server_the_lock_is_asked_for_before_and_after(
 def test_the_probe_finds_a_checking_server_and_leaves_nothing_behind(
     catalog, namespace, monkeypatch
 ):
-    with catalog.client.pinned() as key:
+    with Holding() as held:
+        key = catalog.client.pin(held)
         known = catalog.client.servers[key]
     monkeypatch.setattr(known, "check", None)
     assert server.value_check(catalog.client, namespace) is ValueCheck.ATOMIC
@@ -594,12 +600,14 @@ def test_threads_queue_for_one_table_whichever_address_they_are_connected_to(
 
     def take():
         try:
-            with table._pointer.queue():
+            with Holding() as held:
+                table._pointer.queue(held)
                 outcome.append("had its turn at once")
         except LockTimeoutError:
             outcome.append("waited")
 
-    with table._pointer.queue():
+    with Holding() as held:
+        table._pointer.queue(held)
         second = threading.Thread(target=take)
         second.start()
         second.join()

@@ -18,6 +18,7 @@ from icecomb.catalog.hive.settlement import ChangeState, Observation, Settlement
 from icecomb.catalog.hive.thrift.entity import HiveTable, LockAnswer, LockState
 from icecomb.catalog.hive.thrift.server import EXPECTED_KEY, EXPECTED_VALUE
 from icecomb.format.errors import MetastoreError
+from icecomb.format.holding import Holding
 
 CHECKS = {"hive.check-and-put": "trusted"}
 LOCKS_ONLY = {"hive.check-and-put": "false"}
@@ -31,7 +32,8 @@ class Lock:
     def __init__(self, *_: object) -> None:
         self.done: list[str] = []
 
-    def acquire(self) -> None:
+    def acquire(self, held: Holding) -> None:
+        held.add(self.release)
         self.done.append("acquire")
 
     def release(self) -> None:
@@ -68,24 +70,28 @@ def test_a_server_is_not_told_where_the_catalog_does_without_its_check():
 
 
 def test_a_lock_is_given_back_when_the_change_is_done(lock):
-    with change(CHECKS).guard({}) as taken:
+    with Holding() as held:
+        taken = change(CHECKS).guard(held, {})
         assert taken is lock
         assert lock.done == ["acquire"]
     assert lock.done == ["acquire", "release"]
 
 
 def test_a_lock_is_given_back_when_the_change_fails(lock):
-    with pytest.raises(KeyboardInterrupt), change(CHECKS).guard({}):
-        raise KeyboardInterrupt
+    with Holding() as held:
+        change(CHECKS).guard(held, {})
+        with pytest.raises(KeyboardInterrupt), held:
+            raise KeyboardInterrupt
     assert lock.done == ["acquire", "release"]
 
 
 def test_a_lock_around_several_changes_is_taken_once(lock):
     one = change(CHECKS)
-    with one.exclusive({}) as outer:
+    with Holding() as held:
+        outer = one.exclusive(held, {})
         for _ in range(2):
-            with one.guard({}) as inner:
-                assert inner is outer
+            with Holding() as within:
+                assert one.guard(within, {}) is outer
     assert lock.done == ["acquire", "release"]
 
 
@@ -113,11 +119,9 @@ def test_a_lock_that_is_held_is_heard_of_again():
     taken = TableLock(
         server, "db", "t", LockSettings.of({"iceberg.hive.lock-heartbeat-interval-ms": "20"})
     )
-    taken.acquire()
-    try:
+    with Holding() as held:
+        taken.acquire(held)
         assert server.heard.wait(60)
-    finally:
-        taken.release()
     assert set(server.beats) == {7}
     assert server.unlocked == [7]
 

@@ -24,6 +24,7 @@ from icecomb.catalog.hive.lock import (
 from icecomb.catalog.hive.thrift.entity import LockAnswer, LockRow, LockState
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.format.errors import LockTimeoutError
+from icecomb.format.holding import Holding
 from icecomb.format.process import machine, started_at
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -92,10 +93,9 @@ def acquired(server: Any, *, is_fenced=True):
     """Whether the lock is had before a short time has passed."""
     lock = TableLock(server, "db", "t", SHORT, is_fenced=lambda: is_fenced)
     try:
-        lock.acquire()
+        _held_once(lock)
     except LockTimeoutError:
         return False
-    lock.release()
     return True
 
 
@@ -253,5 +253,5 @@ def test_a_holder_is_silent_by_the_clock_that_notes_its_heartbeats(
 
 
 def _held_once(lock: TableLock) -> None:
-    lock.acquire()
-    lock.release()
+    with Holding() as held, held:
+        lock.acquire(held)

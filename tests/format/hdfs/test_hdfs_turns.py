@@ -29,8 +29,10 @@ print("done", flush=True)
 HOLDER = """
 import json, sys
 from icecomb.catalog import open_table
+from icecomb.format.holding import Holding
 pointer = open_table(sys.argv[1], **json.loads(sys.argv[2]))._pointer
-with pointer.queue():
+with Holding() as held:
+    pointer.queue(held)
     print(pointer.wait_in_queue(pointer.load()), flush=True)
     sys.stdin.readline()
 """
