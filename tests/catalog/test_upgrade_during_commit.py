@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pyarrow as pa
 import pytest
 
@@ -89,9 +87,8 @@ def upgrade(table, version="2") -> None:
 def before_swap(monkeypatch, step) -> None:
     """Let somebody be first once; no turns are taken, as that would wait for ever."""
 
-    @contextmanager
-    def no_queue(_self, _base=None):
-        yield False
+    def no_queue(_self, _held, _base=None):
+        return False
 
     left, swap = [step], HadoopPointer.swap
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -69,14 +68,14 @@ class Pointer:
     def discard(self, new: MetadataVersion) -> None:
         self.discarded.append(new.location)
 
-    def queue(self, _: object = None) -> Any:
-        return nullcontext(False)
+    def queue(self, _: object, __: object = None) -> bool:
+        return False
 
     def wait_in_queue(self, _: object) -> bool:
         return True
 
-    def exclusive(self, _: object) -> Any:
-        return nullcontext(False)
+    def exclusive(self, _: object, __: object) -> bool:
+        return False
 
     def overtake(self) -> None:
         """Another writer commits a file."""

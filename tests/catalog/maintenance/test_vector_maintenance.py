@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -62,9 +61,8 @@ def while_converting(monkeypatch):
 def unlocked(monkeypatch):
     """Others of this process may be first while it commits."""
 
-    @contextmanager
-    def no_queue(_self, _base=None):
-        yield False
+    def no_queue(_self, _held, _base=None):
+        return False
 
     monkeypatch.setattr(HadoopPointer, "queue", no_queue)
 

@@ -749,11 +749,11 @@ def test_revert_never_loses_a_commit_that_came_in_between(
 
     locked = MigrationContext.locked
 
-    def overtaken(self: Any, entry: Any) -> Any:
+    def overtaken(self: Any, held: Any, entry: Any) -> Any:
         monkeypatch.undo()
         loaded.append(row)
         monkeypatch.setattr(HiveClient, "alter_table", unchecked)  # as Hive 3.1.3
-        return locked(self, entry)
+        return locked(self, held, entry)
 
     monkeypatch.setattr(MigrationContext, "locked", overtaken)
     with pytest.raises(CommitFailedError, match="changed by somebody else"):
@@ -842,11 +842,11 @@ def test_a_second_apply_never_takes_the_files_of_the_first_away(
     def killed() -> None:
         raise KeyboardInterrupt
 
-    def meddled_with(self: Any, entry: Any) -> Any:
+    def meddled_with(self: Any, held: Any, entry: Any) -> Any:
         monkeypatch.undo()
         with pytest.raises(KeyboardInterrupt):
             migrate.apply(table.catalog, table.name, progress=_Meddler(killed, 1))
-        return locked(self, entry)
+        return locked(self, held, entry)
 
     monkeypatch.setattr(MigrationContext, "locked", meddled_with)
     migrate.apply(table.catalog, table.name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +12,7 @@ from icecomb.catalog.migrate.applying import migration as applying
 from icecomb.catalog.migrate.applying.migration import Takeover
 from icecomb.catalog.migrate.source.partition_value import partition_values
 from icecomb.format.errors import CommitStateUnknownError
+from icecomb.format.holding import Holding
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
@@ -37,13 +36,10 @@ class Story:
         if problem is not None:
             raise problem
 
-    @contextmanager
-    def locked(self, _: object) -> Iterator[object]:
+    def locked(self, held: Holding, _: object) -> object:
+        held.add(lambda: self.events.append("unlocked"))
         self.events.append("locked")
-        try:
-            yield object()
-        finally:
-            self.events.append("unlocked")
+        return object()
 
     def require_lock(self, _: object) -> None:
         """It is held."""
