@@ -25,6 +25,7 @@ from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.metastore import find
 from icecomb.catalog.unknown_commit import commit_status, fence
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
+from icecomb.format.holding import Holding
 
 QUICK: Final = {
     "commit.status-check.min-wait-ms": "5",
@@ -90,8 +91,8 @@ class World:
     def arm(self, position: int | None, how: str = "") -> None:
         """Makes the next operation start from a known state, with a fault in it."""
         self.proxy.begin()
-        with self.catalog.client.pinned() as key:
-            known = self.catalog.client.servers[key]
+        with Holding() as held:
+            known = self.catalog.client.servers[self.catalog.client.pin(held)]
             known.check = None if self.cold else ValueCheck.ATOMIC
             known.lock_expiry_s, known.lock_expiry_asked = 300.0, not self.cold
         self.proxy.begin()

@@ -19,6 +19,7 @@ from icecomb.catalog.hive.thrift.failure import MovedError, ReplyLostError, Unre
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.holding import Holding
 
 ALTER = "alter_table_with_environment_context"
 FREE = {"engine.hive.lock-enabled": "false"}
@@ -207,10 +208,10 @@ def test_without_locks_nothing_is_altered_on_a_metastore_that_does_not_check(
 
 def test_a_pinned_thread_is_told_when_its_metastore_was_replaced(pair, namespace):
     first, second = pair
-    with client(first, second) as both, both.pinned() as server:
+    with client(first, second) as both, Holding() as held:
+        server = both.pin(held)
         assert namespace in both.databases()
-        with both.pinned() as again:
-            assert again == server
+        assert both.pin(held) == server
         first.close()
         with pytest.raises(MovedError, match=second.uri):
             both.databases()
