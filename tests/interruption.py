@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Collection
 from types import FrameType
@@ -85,9 +86,14 @@ def interrupted(
         raise KeyboardInterrupt
 
     interruption = Interruption(do or interrupt, at, within)
+    # finalizers of what other tests left would be interrupted, whose errors nobody can catch
+    gc.collect()
+    gc.disable()
     try:
         with interruption:
             call()
     except BaseException as error:  # noqa: BLE001 - whatever it is, its traceback is kept
         return error, interruption.where
+    finally:
+        gc.enable()
     return None, interruption.where

@@ -47,6 +47,8 @@ class Pointer:
     def check_writable(self, _: object) -> None:
         """Everything is."""
 
+    check_deletable = check_writable
+
     def load(self) -> MetadataVersion:
         return self.current
 
