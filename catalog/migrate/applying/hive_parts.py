@@ -178,7 +178,7 @@ class HiveParts:
                 with Holding() as held, held, self.pointing_at(held, pointer):
                     entry.give_partitions_back(page)
                 advance(len(page))
-        with self.pointing_at(pointer):
+        with Holding() as held, held, self.pointing_at(held, pointer):
             self._give_grants_back()
 
     def give_rest_back(self) -> None:
