@@ -56,9 +56,16 @@ def test_a_catalog_lists_describes_renames_and_drops_what_it_has(run, minor, kin
         run(f"SET spark.sql.catalog.{name}.python = {sys.executable}")
         run(f"SET spark.sql.catalog.{name}.type = {'hadoop' if kind == 'folders' else 'local'}")
         run(f"SET spark.sql.catalog.{name}.warehouse = {tmp_path}")
+
+    def answer(text):
+        # the new name of a view in Spark's own catalog has two parts, by Spark's rule
+        if text.startswith("ALTER VIEW"):
+            text = text.replace("RENAME TO spark_catalog.", "RENAME TO ")
+        return run(text)
+
     for file in files:
         each = file.rpartition("/")[2]
-        check(run, file, name, f"listed_{kind}_{minor.replace('.', '_')}_{each}_{len(files)}")
+        check(answer, file, name, f"listed_{kind}_{minor.replace('.', '_')}_{each}_{len(files)}")
 
 
 @pytest.mark.full("views that are read are in the gate")

@@ -89,8 +89,9 @@ def test_rows_of_position_deletes_that_delete_nothing_are_refused(make, spark, r
         local = Path(deletes.file_path.removeprefix("file:"))
         written = pq.read_table(local)
         target = written["file_path"][0].as_py()
+        right = rows - 1
         wrong = pa.table(
-            [[target, path and target], [0, position]],
+            [[target] * right + [path and target], [0] * right + [position]],
             schema=pa.schema([field.with_nullable(True) for field in written.schema]),
         )
         pq.write_table(wrong, local)

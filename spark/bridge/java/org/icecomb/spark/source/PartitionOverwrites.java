@@ -146,7 +146,7 @@ public final class PartitionOverwrites extends Rule<LogicalPlan> {
   private static boolean isChosen(SparkSession session) {
     String set = session.conf().get(MODE, null);
     return set != null
-        && !set.equalsIgnoreCase(session.sparkContext().conf().get(MODE, STATIC));
+        && !set.equalsIgnoreCase(session.sparkContext().conf().get(MODE, null));
   }
 
   /** Whether a statement gives a value to each partition column, or there is none. */
