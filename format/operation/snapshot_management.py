@@ -16,7 +16,11 @@ from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
 from icecomb.format.evolution.staging import staged_snapshot
 from icecomb.format.operation.written_schema import check_moved
 from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
-from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
+from icecomb.format.spec.change.requirement import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+)
 from icecomb.format.spec.change.update import (
     Changes,
     RemoveSnapshotRefUpdate,
@@ -294,7 +298,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
     def apply(self, base: TableMetadata) -> Changes:
         """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
-        return Changes(tuple(edit.requirements), tuple(edit.updates))
+        return Changes(edit.requirements, tuple(edit.updates))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Implement `PendingUpdate.clean_up`."""
@@ -337,15 +341,19 @@ class RefEdit:
 
     Attributes:
         metadata: The table metadata after the changes so far.
-        requirements: The requirements on the base.
         updates: The changes.
     """
 
     def __init__(self, base: TableMetadata) -> None:
         self._base = base
         self.metadata = base
-        self.requirements: list[Any] = [AssertTableUUID(base.table_uuid)]
+        self._required: dict[str, AssertRefSnapshotId] = {}
         self.updates: list[Any] = []
+
+    @property
+    def requirements(self) -> tuple[TableRequirement, ...]:
+        """The requirements on the base."""
+        return (AssertTableUUID(self._base.table_uuid), *self._required.values())
 
     def stage(self, changes: Changes) -> None:
         """Add changes to those made so far."""
@@ -498,6 +506,5 @@ class RefEdit:
 
     def _require(self, name: str) -> None:
         ref = self._base.refs.get(name)
-        requirement = AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
-        if requirement not in self.requirements:
-            self.requirements.append(requirement)
+        seen = None if ref is None else ref.snapshot_id
+        self._required.setdefault(name, AssertRefSnapshotId(name, seen))

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from icecomb.format.argument import MAX_LONG, checked_int, checked_text, property_texts
 from icecomb.format.errors import CommitFailedError, UnsupportedError, ValidationError
@@ -38,6 +38,8 @@ from icecomb.format.spec.sort import INITIAL_SORT_ORDER_ID, UNSORTED_SORT_ORDER,
 from icecomb.format.spec.values.json_sequence import lazily
 
 LAST_ADDED: Final = -1
+
+_T = TypeVar("_T")
 
 
 def time_after(base: TableMetadata) -> int:
@@ -325,7 +327,7 @@ class MetadataBuilder:
                 f"Cannot set {name!r} to snapshot {ref.snapshot_id}: it does not exist",
                 hint="Choose a snapshot that the table has; it may have expired.",
             )
-        refs = MappingProxyType({**metadata.refs, name: ref})
+        refs = MappingProxyType(_copied(metadata.refs) | {name: ref})
         if name != MAIN_BRANCH:
             self.metadata = replace(metadata, refs=refs)
             return
@@ -346,7 +348,8 @@ class MetadataBuilder:
         metadata = self.metadata
         if name not in metadata.refs:
             return
-        refs = {key: ref for key, ref in metadata.refs.items() if key != name}
+        refs = _copied(metadata.refs)
+        del refs[name]
         current = None if name == MAIN_BRANCH else metadata.current_snapshot_id
         self.set(refs=MappingProxyType(refs), current_snapshot_id=current)
 
@@ -376,7 +379,7 @@ class MetadataBuilder:
         """
         given = property_texts("property", updates)
         check_properties(given)
-        self.set(properties=MappingProxyType({**self.metadata.properties, **given}))
+        self.set(properties=MappingProxyType(_copied(self.metadata.properties) | given))
 
     def remove_properties(self, removals: Collection[str]) -> None:
         """Remove properties; missing ones are ignored.
@@ -500,3 +503,9 @@ def _check_sources(
                 f"The schema has no column of id {source_id}, which the default {what} needs",
                 hint=f"Remove it from the {what} first.",
             )
+
+
+def _copied(known: Mapping[str, _T]) -> dict[str, _T]:
+    """Return a dictionary of the same members; there may be thousands of branches and tags."""
+    # unpacking a proxy asks it for each of its members
+    return known.copy() if isinstance(known, MappingProxyType) else dict(known)
