@@ -72,7 +72,7 @@ def checked_instant(what: str, value: Any, least: int = -MAX_LONG - 1) -> int:
         ValidationError: If it is neither, or before `least`.
     """
     if not isinstance(value, dt.datetime):
-        if isinstance(value, (str, bytes, float, dt.date, dt.timedelta)):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ValidationError(
                 f"{_begun(what)} must be a point in time, not {value!r}",
                 hint="Give a datetime with a zone, as datetime.now(timezone.utc) - "

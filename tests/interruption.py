@@ -87,7 +87,6 @@ def interrupted(
 
     interruption = Interruption(do or interrupt, at, within)
     # finalizers of what other tests left would be interrupted, whose errors nobody can catch
-    gc.collect()
     gc.disable()
     try:
         with interruption:

@@ -301,7 +301,13 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
         return seen.metadata is not state or newest.location != seen.location
 
     def _newest_loader(self) -> Callable[[], TableMetadata]:
-        return lambda: self._pointer.load().metadata
+        def load() -> TableMetadata:
+            seen = self._version
+            newest = self._pointer.load()
+            self._move(seen, newest)  # whose versions are not those of other tables
+            return newest.metadata
+
+        return load
 
     def _check_deletable(self, metadata: TableMetadata) -> None:
         self._pointer.check_writable(metadata)  # deleting needs the same right

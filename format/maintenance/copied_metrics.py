@@ -7,10 +7,12 @@ entries of the sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, bounds, column_types
 from icecomb.format.rows.values.statistics import reliable_zeros
@@ -93,19 +95,30 @@ def _count(parts: Iterable[CopiedPart], number: int, name: str) -> int | None:
 
 def _bounds(parts: Iterable[CopiedPart], number: int, kind: PrimitiveType) -> tuple[Any, Any]:
     """Return bounds of all values, None if unknown; those of a file are valid for its parts."""
-    lowers, uppers = [], []
+    lowers: list[Any] = []
+    uppers: list[Any] = []
     for part in parts:
         raw = [_of(part.file, name).get(number) for name in ("lower_bounds", "upper_bounds")]
-        found = single_value.range_from_bytes(kind, *raw)
-        if found is not None:
-            low, high = found
-            if low != low or high != high:  # noqa: PLR0124 - NaN is not a bound
-                return None, None
-            lowers.append(low)
-            uppers.append(high)
-        elif raw != [None, None] or not _has_no_values(part.file, number):
+        if raw == [None, None] and _has_no_values(part.file, number):
+            continue
+        if None not in raw and single_value.range_from_bytes(kind, *raw) is None:
             return None, None
-    return min(lowers, default=None), max(uppers, default=None)
+        for values, bound in zip((lowers, uppers), raw, strict=True):
+            values.append(None if bound is None else _read(kind, bound))
+    return _chosen(min, lowers), _chosen(max, uppers)
+
+
+def _read(kind: PrimitiveType, bound: bytes) -> Any:
+    with suppress(ValidationError):
+        return single_value.from_bytes(kind, bound)
+    return None
+
+
+def _chosen(choose: Callable[..., Any], bounds: Sequence[Any]) -> Any:
+    """Return the outermost of bounds, None if one is unknown or there is none; NaN is none."""
+    if any(bound is None or bound != bound for bound in bounds):  # noqa: PLR0124 - NaN
+        return None
+    return choose(bounds, default=None)
 
 
 def _has_no_values(file: DataFile, number: int) -> bool:

@@ -34,6 +34,10 @@ LOCKS = (
 PATIENT = {"iceberg.hive.lock-timeout-ms": "4000", "lock.acquire-timeout-ms": "4000"}
 ENDS = (KeyboardInterrupt, MemoryError, SystemExit)
 
+pytestmark = pytest.mark.full(
+    "a trace function that raises may leave an exception as handled in the thread for later tests"
+)
+
 
 def frame(*ids):
     return pa.table({"id": pa.array(ids, pa.int64())})
@@ -145,7 +149,7 @@ def _free_at(client, namespace, told):
         time.sleep(0.1)
 
 
-@pytest.mark.seeds(60, gate=2)
+@pytest.mark.seeds(60)
 def test_interrupted_changes_of_a_folder_are_done_or_not(tmp_path, seed):
     random = Random(f"interrupts {seed}")
     lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path), **PATIENT)
@@ -157,7 +161,7 @@ def test_interrupted_changes_of_a_folder_are_done_or_not(tmp_path, seed):
 
 
 @pytest.mark.jvm
-@pytest.mark.seeds(60, gate=2)
+@pytest.mark.seeds(60)
 def test_interrupted_changes_of_a_metastores_table_are_done_or_not(metastore, namespace, seed):
     random = Random(f"interrupts {seed}")
     settings = {**metastore.client_settings, **PATIENT, "uri": metastore.uri}
@@ -192,7 +196,7 @@ def _flushing(story, other, signaled):
     return lambda: signal.raise_signal(signal.SIGUSR1)
 
 
-@pytest.mark.seeds(60, gate=2)
+@pytest.mark.seeds(60)
 def test_a_handler_that_commits_to_a_folder_meanwhile_is_done_or_refused(tmp_path, seed, signaled):
     random = Random(f"handlers {seed}")
     lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path), **PATIENT)
@@ -205,7 +209,7 @@ def test_a_handler_that_commits_to_a_folder_meanwhile_is_done_or_refused(tmp_pat
 
 
 @pytest.mark.jvm
-@pytest.mark.seeds(40, gate=1)
+@pytest.mark.seeds(40)
 def test_a_handler_that_commits_to_a_metastore_meanwhile_is_done_or_refused(
     metastore, namespace, seed, signaled
 ):

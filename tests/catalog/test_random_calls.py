@@ -134,7 +134,7 @@ def test_calls_by_old_objects_have_an_order(lake, seed):
     by_turns(Round(lake, Random(f"turns {seed}")))
 
 
-@pytest.mark.gate("threads")
+@pytest.mark.gate("starts threads that share an object")
 @pytest.mark.seeds(25, gate=1)
 def test_calls_by_threads_have_an_order(lake, seed):
     by_threads(Round(lake, Random(f"threads {seed}")))

@@ -781,7 +781,7 @@ MUTATIONS = [
     Mutation(
         "rows that were added to a partition which is replaced are no conflict",
         "format/operation/overwrite.py",
-        "history.no_new_data(partitions=where)",
+        "history.no_new_data(wanted, where)",
         "pass",
         ("tests/format/operation/test_conflict.py",),
     ),
@@ -1127,8 +1127,8 @@ MUTATIONS = [
     Mutation(
         "a lock is not given back",
         "catalog/hive/entry_change.py",
-        "            finally:\n                lock.release()",
-        "            finally:\n                pass",
+        "            lock.acquire(held)",
+        "            lock.acquire(Holding())",
         ("tests/catalog/hive/test_guarded_change.py",),
     ),
     Mutation(
@@ -1502,8 +1502,8 @@ MUTATIONS = [
     Mutation(
         "a catalog of folders says that it keeps views",
         "catalog/view/view_catalog.py",
-        "return self._views is not None",
-        "return True",
+        "        return self._views is not None\n\n",
+        "        return True\n\n",
         ("tests/catalog/view/test_view_catalog.py",),
     ),
     # format/expressions/forms

@@ -35,8 +35,8 @@ def test_a_point_in_time_is_milliseconds_rounded_down(given: object, millisecond
         (dt.timedelta(days=7), "must be a point in time, not datetime.timedelta"),
         (dt.date(2026, 1, 1), "must be a point in time"),
         (1.5, "must be a point in time"),
-        (True, "must be a whole number"),
-        (None, "must be a whole number"),
+        (True, "must be a point in time"),
+        (None, "must be a point in time"),
         (-1, "is -1, must be 0 to"),
     ],
 )

@@ -424,7 +424,7 @@ class WebHdfs:
         try:
             with self._failures("list the snapshots of", location):
                 reply = self._call("get", "/", "GETSNAPSHOTTABLEDIRECTORYLIST", HTTPStatus.OK, {})
-                found = reply.json()["SnapshottableDirectoryList"]
+                found = reply.json()["SnapshottableDirectoryList"] or []
         except HdfsAnswerLostError:
             raise
         except FileIOError:

@@ -15,6 +15,7 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
+from tests.test_docs import commands
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "paimon.md"
 FOLDER = "/warehouse/sales.db/clicks"
@@ -41,10 +42,9 @@ def test_the_examples_of_the_page_run(pypaimon, metastore, catalog, capsys):
             table_type="EXTERNAL_TABLE",
         )
     )
-    look, evolve, bring = (block.splitlines() for block in examples("sh"))
+    look, evolve, bring = (list(commands(block)) for block in examples("sh"))
     # There is only one schema to look at before something evolved.
-    for line in (*evolve, *look, *bring):
-        command, _, comment = line.partition("#")
+    for comment, command in (*evolve, *look, *bring):
         words = shlex.split(command.replace(FOLDER, source.location))
         assert words.pop(0) == "icecomb"
         if words[0] == "--uri":
@@ -52,7 +52,7 @@ def test_the_examples_of_the_page_run(pypaimon, metastore, catalog, capsys):
         where = ["--uri", metastore.uri, "--warehouse", str(metastore.warehouse)]
         code = main([*where, *words])
         said = capsys.readouterr()
-        assert code == (3 if "exit code 3" in comment else 0), f"{line}\n{said.err}"
+        assert code == (3 if "exit code 3" in comment else 0), f"{command}\n{said.err}"
     assert said.out.split()[:3] == ["REMARK", "ID", "PLACE"]
     for block in examples("python"):
         exec(block.replace(FOLDER, source.location), {})  # noqa: S102 - the page's own words
