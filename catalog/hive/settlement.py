@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome, Unknown
 from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.length_limits import is_too_long
 from icecomb.catalog.hive.thrift.server import MODIFIED, NO_DIRECT_SQL
 from icecomb.format.cancellation import rest
 from icecomb.format.errors import IcecombError
@@ -113,6 +114,7 @@ class Settlement:
         if observed.state is not ChangeState.NOT_YET or MODIFIED in error.answer:
             return self._answered(observed, error)
         store = error.kind == "MetaException" and NO_DIRECT_SQL not in error.answer
+        store = store and not is_too_long(error.answer)
         if store and any(word in error.answer for word in _STORE_TROUBLE):
             return self._unknown(error, observed.current)
         raise error

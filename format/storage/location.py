@@ -92,7 +92,7 @@ def plain_locations(
             continue
         rows = pc.equal(prefixes, prefix)
         chosen = paths.filter(rows)
-        if meant.lower().startswith("viewfs:"):
+        if _HDFS.fullmatch(meant) and settings.is_mounted(f"{meant}/"):
             plain = pa.array(
                 [_mounted(meant + p, settings, any_cluster) for p in chosen.to_pylist()]
             )
@@ -175,6 +175,15 @@ class _Settings:
         from icecomb.format.storage.hdfs.address import default_scheme
 
         return f"{default_scheme(self.all)}:"
+
+    def is_mounted(self, location: str) -> bool:
+        """Return whether each path of a cluster has to be looked up in a mount table."""
+        from icecomb.format.storage.hdfs.address import is_mounted
+
+        try:
+            return is_mounted(location, self.all)
+        except IcecombError:
+            return location.lower().startswith("viewfs:")
 
     def resolved(self, location: str) -> tuple[str, str] | None:
         """Return the cluster and the path of a location; None if the settings do not tell."""

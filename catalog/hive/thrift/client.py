@@ -36,6 +36,7 @@ from icecomb.catalog.hive.thrift.failover import addresses_of
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.grants import Grants
 from icecomb.catalog.hive.thrift.known_server import KnownServers
+from icecomb.catalog.hive.thrift.length_limits import named_limits, named_lock_limits
 from icecomb.catalog.hive.thrift.partitions import Partitions
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.thrift_codec import (
@@ -190,7 +191,8 @@ class HiveClient:
         """
         struct = self._catalog.mark(database_to_wire(database), _DATABASE_CATALOG)
         try:
-            self._calls.write_bytes("create_database", wire.struct_field(1, struct) + b"\0")
+            with named_limits(database):
+                self._calls.write_bytes("create_database", wire.struct_field(1, struct) + b"\0")
         except RefusedError as error:
             if error.kind == "AlreadyExistsException":
                 raise NamespaceAlreadyExistsError(
@@ -204,7 +206,7 @@ class HiveClient:
         """Replace a database's parameters and owner; a metastore ignores other changes."""
         struct = self._catalog.mark(database_to_wire(database), _DATABASE_CATALOG)
         place = wire.string_field(1, self._catalog.database(database.name))
-        with missing_namespace(database.name):
+        with missing_namespace(database.name), named_limits(database):
             self._calls.write_bytes("alter_database", place + wire.struct_field(2, struct) + b"\0")
 
     def drop_database(self, name: str) -> None:
@@ -329,7 +331,8 @@ class HiveClient:
         """
         struct = self._catalog.mark(table_to_wire(table), _TABLE_CATALOG)
         try:
-            self._calls.write_bytes("create_table", wire.struct_field(1, struct) + b"\0")
+            with named_limits(table):
+                self._calls.write_bytes("create_table", wire.struct_field(1, struct) + b"\0")
         except RefusedError as error:
             if error.kind == "AlreadyExistsException":
                 raise TableAlreadyExistsError(
@@ -365,7 +368,7 @@ class HiveClient:
         encoded += wire.struct_field(3, struct)
         if context is not None:
             encoded += wire.struct_field(4, wire.map_field(1, dict(context)) + b"\0")
-        with missing_table(database, name):
+        with missing_table(database, name), named_limits(table):
             self._calls.write_bytes("alter_table_with_environment_context", encoded + b"\0")
 
     def drop_table(self, database: str, name: str, *, delete_data: bool = False) -> None:
@@ -390,7 +393,8 @@ class HiveClient:
             operationType=ttypes.DataOperationType.NO_TXN,
         )
         request = ttypes.LockRequest([component], user=user, hostname=host, agentInfo=agent)
-        answer = self._calls.write("lock", request)
+        with named_lock_limits(database, table):
+            answer = self._calls.write("lock", request)
         return LockAnswer(answer.lockid, LockState(answer.state))
 
     def check_lock(self, lock_id: int) -> LockAnswer:

@@ -101,6 +101,16 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
     )
 
 
+def is_mounted(location: str, properties: Mapping[str, str]) -> bool:
+    """Return whether a mount table tells where a location is; see `resolve_location`.
+
+    Raises:
+        ValidationError, ConfigurationError: If the location or its mount table cannot be read.
+    """
+    scheme, authority, _ = _parts(location, properties)
+    return bool(_mount_table(location, scheme, authority, properties))
+
+
 def token_services(address: HdfsAddress) -> frozenset[str]:
     """Return the service names of a cluster's delegation tokens (Hadoop's ``SecurityUtil``).
 

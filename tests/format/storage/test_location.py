@@ -36,6 +36,13 @@ FEDERATED = {
     "fs.viewfs.mounttable.c.link./mnt": "hdfs://ns/a",
 }
 
+OVERLOADED = {
+    **FEDERATED,
+    "fs.hdfs.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
+    "fs.viewfs.mounttable.ns.link./mnt": "hdfs://ns/a",
+    "fs.viewfs.mounttable.ns.linkFallback": "hdfs://ns/",
+}
+
 
 @pytest.fixture(autouse=True)
 def no_site_files(monkeypatch):
@@ -70,6 +77,7 @@ def no_site_files(monkeypatch):
                 *("swebhdfs://two:9871/a/x", "hdfs:///a//x", "/a/x", "viewfs://c/mnt/x"),
             ],
         ),
+        (OVERLOADED, ["hdfs://ns/a/x", "hdfs://ns/mnt//x", "/mnt/b/../x", "viewfs://c/mnt/x"]),
         (FEDERATED, ["hdfs://alone/a/x", "hdfs://three:8021/a/x", "webhdfs://three:9870/a/x"]),
         ({"fs.defaultFS": "file:///"}, ["/a/x", "file:/a//x"]),
         (
@@ -91,7 +99,8 @@ def no_site_files(monkeypatch):
         ),
     ],
     ids=[
-        *("local", "without settings", "one name node", "mounted", "nameservice", "federated"),
+        *("local", "without settings", "one name node", "mounted", "nameservice", "overloaded"),
+        "federated",
         "local by name",
         *("S3", "S3 by default", "Google", "Azure"),
     ],
@@ -152,6 +161,7 @@ def test_where_files_are_deleted_the_name_of_a_cluster_does_not_count():
     assert len(set(plain_texts(names, {}, any_cluster=True))) == 1
     there = set(plain_texts(("viewfs:/lake/x", "hdfs:/lake/x"), PAIR, any_cluster=True))
     assert there == {"hdfs:/warehouse/x", "hdfs:/lake/x"}
+    assert plain_texts(["hdfs://ns/mnt/x"], OVERLOADED, any_cluster=True) == ["hdfs:/a/x"]
     assert plain_texts(["/a/x"], {}, any_cluster=True) == ["/a/x"]
 
 
