@@ -34,8 +34,8 @@ def _other_process(item):
     if "iceberg_java" in item.fixturenames:
         return _JAVA
     fixtures = [each[-1] for each in info.name2fixturedefs.values()]
-    # what takes these starts only the Sparks that it names
-    users = [each.argnames for each in fixtures if each.argname not in {"sql_on", "read_on"}]
+    # `sql_on` and the like start only the Sparks that are asked for
+    users = [each.argnames for each in fixtures if not each.argname.endswith("_on")]
     if any("other_spark" in names for names in [info.argnames, *users]):
         return "starts another Spark"
     callspec = getattr(item, "callspec", None)

@@ -24,15 +24,23 @@ SCHEMA = Schema((NestedField(1, "id", LongType()),))
 UNREADABLE = "SELEC nothing FRM"
 
 
-@pytest.fixture
-def run(spark, other_spark, minor):
-    """Answers statements, on a Spark whose own catalog has Iceberg tables, too."""
-    if minor != "4.3":
-        return other_spark(minor).sql
+@pytest.fixture(scope="module")
+def run_on(spark, other_spark):
+    """Gives what answers statements, on a Spark whose own catalog has Iceberg tables, too."""
     session = spark.newSession()
     for key, value in {"": SESSION_CATALOG_CLASS, ".python": sys.executable}.items():
         session.conf.set(f"spark.sql.catalog.spark_catalog{key}", value)
-    return lambda text: [[plain(value) for value in row] for row in session.sql(text).collect()]
+
+    def run(text):
+        return [[plain(value) for value in row] for row in session.sql(text).collect()]
+
+    return lambda minor: run if minor == "4.3" else other_spark(minor).sql
+
+
+@pytest.fixture
+def run(run_on, minor):
+    """Answers a statement on the Spark of the test."""
+    return run_on(minor)
 
 
 @pytest.mark.parametrize(
