@@ -41,7 +41,7 @@ class MetadataOperations(ABC):
     def commit(self, producer: Producer) -> Any:
         """Commit a change."""
 
-    def _newest_loader(self) -> Callable[[], TableMetadata] | None:
+    def _newest_loader(self, *, moves: bool = False) -> Callable[[], TableMetadata] | None:
         """Return the loader of the newest metadata, or None for the pinned metadata only."""
         return None
 
@@ -152,7 +152,8 @@ class MetadataOperations(ABC):
             self.io,
             self.commit,
             dry_run=dry_run,
-            newest=self._newest_loader(),
+            # versions of this table are told from those of others by the newest
+            newest=self._newest_loader(moves=True),
             others=self._other_tables,
             check_deletable=self._check_deletable,
         )

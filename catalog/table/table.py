@@ -300,11 +300,12 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
         self._move(seen, newest)
         return seen.metadata is not state or newest.location != seen.location
 
-    def _newest_loader(self) -> Callable[[], TableMetadata]:
+    def _newest_loader(self, *, moves: bool = False) -> Callable[[], TableMetadata]:
         def load() -> TableMetadata:
             seen = self._version
             newest = self._pointer.load()
-            self._move(seen, newest)  # whose versions are not those of other tables
+            if moves:
+                self._move(seen, newest)
             return newest.metadata
 
         return load
