@@ -41,8 +41,16 @@ class MetadataOperations(ABC):
     def commit(self, producer: Producer) -> Any:
         """Commit a change."""
 
-    def _newest_loader(self, *, moves: bool = False) -> Callable[[], TableMetadata] | None:
-        """Return the loader of the newest metadata, or None for the pinned metadata only."""
+    def _newest_loader(
+        self,
+        *,
+        moves: bool = False,  # noqa: ARG002 - here nothing is loaded
+    ) -> Callable[[], TableMetadata] | None:
+        """Return the loader of the newest metadata, or None for the pinned metadata only.
+
+        Args:
+            moves: Whether this object is pinned to what is loaded.
+        """
         return None
 
     @abstractmethod
