@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
+from pyiceberg.table import StaticTable
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable
@@ -191,3 +192,25 @@ def test_a_default_is_in_the_rows_of_old_files_after_the_migration(
         assert migrate.verify(catalog, name).difference_count == 0
         assert migrate.revert(catalog, name, dry_run=False).done
     assert table.state == before
+
+
+@pytest.mark.full("defaults that icecomb gives itself are read by both in the gate")
+def test_iceberg_java_and_pyiceberg_read_the_defaults_of_a_migrated_table(
+    make_hive_table: Any, iceberg_library: Any
+) -> None:
+    columns = {name: (*kinds, sql) for name, (*kinds, sql, _) in KINDS.items()}
+    hive = {"id": "bigint", **{name: kinds[1] for name, kinds in columns.items()}}
+    parameters = spark_table(Path("/t"), columns).parameters
+    table = make_hive_table(hive, rows=OLD, parameters=parameters)
+    migrate.apply(table.catalog, table.name, properties={"format-version": "3"})
+    loaded = table.catalog.load_table(table.name)
+    ours = loaded.scan().to_arrow()
+    expected = {name: value for name, (*_, value) in KINDS.items()}
+    expected["d"] = dt.date(2024, 1, 31)
+    assert ours.to_pylist() == [{"id": number, **expected} for number in (1, 2)]
+    theirs = iceberg_library.scan(table.name)
+    assert [row[0] for row in theirs] == [1, 2]
+    assert [row[1:] for row in theirs] == [[7, 7, "it's", "2024-01-31", "1.50", 1.5, True]] * 2
+    assert len(iceberg_library.scan(table.name, "i = 7")) == 2
+    peer = StaticTable.from_metadata(loaded.metadata_location).scan().to_arrow()
+    assert peer.to_pylist() == ours.to_pylist()
