@@ -388,6 +388,6 @@ def memory() -> Iterator[MemoryHdfs]:
     server.close()
 
 
-@pytest.mark.seeds(30, gate=2)
+@pytest.mark.seeds(30, gate=1)
 def test_no_name_of_a_cluster_costs_a_table_rows(seed: int, memory: MemoryHdfs) -> None:
     run(World(MemoryCluster(memory), random.Random(seed)))
