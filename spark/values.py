@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+import struct
 import uuid
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,10 @@ def value_from_json(iceberg_type: IcebergType, value: Any) -> Any:
         return _checked(value, bool)
     if isinstance(iceberg_type, StringType):
         return _checked(value, str)
-    if isinstance(iceberg_type, FloatType | DoubleType):
+    if isinstance(iceberg_type, FloatType):
+        # the shortest decimal of a float is another number as a double
+        return struct.unpack("<f", struct.pack("<f", float(value)))[0]
+    if isinstance(iceberg_type, DoubleType):
         return float(value)
     if isinstance(iceberg_type, DecimalType):
         return Decimal(value).quantize(Decimal(1).scaleb(-iceberg_type.scale), context=_EXACT)

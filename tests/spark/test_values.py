@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import uuid
 from decimal import Decimal
 
@@ -16,6 +17,7 @@ from icecomb.format.spec.types import (
     DecimalType,
     DoubleType,
     FixedType,
+    FloatType,
     LongType,
     StringType,
     TimestamptzType,
@@ -55,6 +57,12 @@ def test_a_value_travels_and_comes_back(iceberg_type, value, expected):
 def test_nan_travels_as_text():
     assert value_to_json(DoubleType(), math.nan) == "NaN"
     assert math.isnan(value_from_json(DoubleType(), "NaN"))
+
+
+def test_a_float_of_spark_is_the_number_that_files_have():
+    single = struct.unpack("<f", struct.pack("<f", 0.1))[0]
+    assert value_from_json(FloatType(), 0.1) == single != 0.1
+    assert value_from_json(FloatType(), "-Infinity") == -math.inf
 
 
 @pytest.mark.parametrize(
