@@ -27,6 +27,8 @@ STORED = {
 FORMS = (
     "INSERT OVERWRITE {t} SELECT 10, 'x', '1'",
     "frame: SELECT 18, 'z', '1'",
+    "INSERT OVERWRITE {t} SELECT 23, 'x', '' UNION ALL SELECT 24, 'y', '__HIVE_DEFAULT_PARTITION__'",
+    "INSERT OVERWRITE {t} PARTITION (a = 'x', b = NULL) SELECT 27",
     "INSERT OVERWRITE {t} PARTITION (a = 'x', b) SELECT 12, '1'",
     "INSERT OVERWRITE {t} PARTITION (a = 'x', b = '1') SELECT 14 WHERE false",
     "INSERT OVERWRITE {t} PARTITION (a = 'x', b = '1') SELECT 13",
@@ -39,6 +41,8 @@ FORMS = (
     "FROM range(2) INSERT OVERWRITE {t} SELECT id + 60, 'x', '1' INSERT INTO {t} SELECT 70, 'w', '9'",
     "INSERT OVERWRITE {t} PARTITION (B = '1', A = 'x') SELECT 21",
     "frame: SELECT 22, 'z', '1' WHERE false",
+    "INSERT INTO {t} SELECT 25, 'x', ''",
+    "frame: SELECT 26, '', ''",
 )
 MODE = "spark.sql.sources.partitionOverwriteMode"
 
@@ -101,7 +105,7 @@ def after(peer, table, form):
 @pytest.mark.parametrize(
     ("minor", "stored", "forms"),
     [
-        ("4.3", "parquet", FORMS[:2]),
+        ("4.3", "parquet", FORMS[:4]),
         *(
             pytest.param(minor, stored, FORMS, marks=pytest.mark.full("all forms on all tables"))
             for minor in ("3.5", "4.1", "4.3")
@@ -120,6 +124,17 @@ def test_a_job_overwrites_a_migrated_table_as_it_did_the_hive_table(two_tables, 
                 continue
             expected = after(peer, stays, form)
             assert after(peer, migrated, form) == expected, (form, mode)
+    for table in (stays, migrated):
+        peer.sql(f"ALTER TABLE {table} ADD COLUMNS (note STRING)")
+        # a whole table has no partition columns, which would stay the last
+        values = "'new', 'x', '1'" if "whole" not in stored else "'x', '1', 'new'"
+        peer.sql(f"INSERT INTO {table} SELECT 28, {values}")
+    query = "SELECT * FROM {} ORDER BY id"
+    assert peer.sql(query.format(migrated)) == peer.sql(query.format(stays))
+    if "whole" not in stored:
+        for text in ("", "__HIVE_DEFAULT_PARTITION__"):
+            with pytest.raises(Exception, match="partition of null"):
+                peer.sql(f"INSERT INTO {migrated} PARTITION (a = 'x', b = '{text}') SELECT 1, 'n'")
 
 
 NEW = "SELECT 30 AS id, 'x' AS a, '1' AS b"

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.expressions.sql.constant import constant_of
+from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
+from icecomb.format.property.way_back import has_way_back
+from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.planner.statements.change import change_by_statement
 from icecomb.spark.planner.table.table_definition import check_has_no_statement
 from icecomb.spark.schema import iceberg_type, spark_type
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.evolution.schema_update import UpdateSchema
+    from icecomb.format.spec.metadata import TableMetadata
 
 _PROPERTIES: Final = frozenset({"set_property", "remove_property"})
 _STATEMENT: Final = "statement"
@@ -58,8 +62,9 @@ def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
         if columns:
             # Spark has resolved the names of existing columns: their case is the table's
             with transaction.update_schema() as update:
+                keys = _trailing_keys(transaction.metadata)
                 for change in columns:
-                    _alter_column(transaction, update, change)
+                    _alter_column(transaction, update, change, keys)
         for change in changes:
             if change["action"] == _STATEMENT:
                 change_by_statement(
@@ -105,6 +110,17 @@ def _cherry_pick(transaction: Transaction, snapshot_id: str) -> None:
         manage.cherry_pick(_snapshot_id(snapshot_id))
 
 
+def _set_location(transaction: Transaction, location: str) -> None:
+    if has_way_back(transaction.metadata.properties):
+        raise UnsupportedError(
+            "SET LOCATION does not show the rows of another folder, as it did when the table was a "
+            "Hive table: an Iceberg table knows its files",
+            hint="take files in with CALL system.add_files, or overwrite the table with SELECT * "
+            "FROM parquet.`folder`; after `icecomb migrate finalize` it says where new files go",
+        )
+    transaction.update_location(location)
+
+
 def _snapshot_id(text: str) -> int:
     try:
         return int(text)
@@ -116,15 +132,36 @@ def _snapshot_id(text: str) -> int:
 
 
 _ACTIONS: Final[Mapping[str, Callable[[Transaction, str], object]]] = {
-    "location": lambda transaction, location: transaction.update_location(location),
+    "location": _set_location,
     "current-snapshot-id": _set_current_snapshot,
     "cherry-pick-snapshot-id": _cherry_pick,
 }
 """Actions run when these are set, as in Iceberg Java: they are not stored as properties."""
 
 
+def _trailing_keys(metadata: TableMetadata) -> tuple[str, ...]:
+    """Return the partition columns of a table that was a Hive table, if they are its last columns.
+
+    Hive and Spark add columns of such tables before them, and jobs that insert by position go on
+    as before. Without `icecomb.partition-overwrite-mode` there are none, as in Iceberg.
+    """
+    if not PARTITION_OVERWRITE_MODE.of(metadata.properties):
+        return ()
+    keys = {
+        field.source_id
+        for field in metadata.spec().fields
+        if isinstance(field.transform, IdentityTransform)
+    }
+    fields = reversed(metadata.schema().fields)
+    last = itertools.takewhile(lambda field: field.field_id in keys, fields)
+    return tuple(field.name for field in last)[::-1]
+
+
 def _alter_column(
-    transaction: Transaction, update: UpdateSchema, change: Mapping[str, Any]
+    transaction: Transaction,
+    update: UpdateSchema,
+    change: Mapping[str, Any],
+    keys: Sequence[str],
 ) -> None:
     path = tuple(change["path"])
     match change["action"]:
@@ -136,7 +173,10 @@ def _alter_column(
                 required=not change["nullable"],
                 default_value=constant_of(change["default"], ".".join(path)),
             )
-            _move(update, path, change.get("position"))
+            if change.get("position") is None and len(path) == 1 and keys:
+                update.move_before(path, (keys[0],))
+            else:
+                _move(update, path, change.get("position"))
         case "rename_column":
             update.rename_column(path, change["new_name"])
         case "update_column_type":

@@ -11,6 +11,7 @@ import org.icecomb.spark.functions.FilterFunctions;
 import org.icecomb.spark.source.CarriedLineage;
 import org.icecomb.spark.source.ChosenStates;
 import org.icecomb.spark.source.KeyFilters;
+import org.icecomb.spark.source.NullPartitions;
 import org.icecomb.spark.source.PartitionOverwrites;
 import org.icecomb.spark.source.ReadTargets;
 import org.icecomb.spark.statement.ExtensionOrder;
@@ -54,6 +55,7 @@ public final class IcecombSessionExtensions
     extensions.injectResolutionRule(ProcedureCalls::new);
     extensions.injectResolutionRule(RefusedStatements::new);
     extensions.injectResolutionRule(TablesLike::new);
+    extensions.injectResolutionRule(NullPartitions::new);
     extensions.injectResolutionRule(PartitionOverwrites::new);
     SparkVersion.keepSources(extensions);
     if (!SparkVersion.keepsMetadata()) {

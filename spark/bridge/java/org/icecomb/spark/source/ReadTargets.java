@@ -51,7 +51,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     // a write is the root; a transformation would keep the old node, as the tables are equal
     if (plan instanceof V2WriteCommand write) {
-      return told(write);
+      return written(write);
     }
     return plan.transformDown(
         new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
@@ -64,10 +64,15 @@ public final class ReadTargets extends Rule<LogicalPlan> {
           @SuppressWarnings("unchecked")
           public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
             return node instanceof V2WriteCommand write
-                ? (B) told(write)
+                ? (B) written(write)
                 : otherwise.apply(node);
           }
         });
+  }
+
+  private static LogicalPlan written(V2WriteCommand write) {
+    LogicalPlan told = told(write);
+    return told instanceof V2WriteCommand found ? (LogicalPlan) NullPartitions.of(found) : told;
   }
 
   private static LogicalPlan told(V2WriteCommand write) {
