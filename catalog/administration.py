@@ -14,6 +14,8 @@ class CatalogAdmin:
         self,
         folder: str,  # noqa: ARG002
         namespace: Identifier | None = None,  # noqa: ARG002
+        *,
+        uuid: str | None = None,  # noqa: ARG002
     ) -> Iterator[Entry]:
         """Return the catalog's entries of tables of any format stored in or below a folder.
 
@@ -22,6 +24,8 @@ class CatalogAdmin:
         Args:
             folder: The folder.
             namespace: Check the tables of this namespace only; default all.
+            uuid: Return Iceberg tables with this uuid, too, wherever their folders are: one that
+                was registered twice shares its files, even after it was given another location.
         """
         return iter(())
 

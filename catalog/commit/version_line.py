@@ -13,6 +13,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, UNPUBLISHED, version_of
 from icecomb.format.errors import CorruptFileError, NoSuchFileError
 from icecomb.format.operation.expiry.location_keys import Spelling
@@ -39,7 +41,8 @@ class Relation(str, Enum):
             copy staged for another folder.
         OPEN: It follows a version of the log: a commit that failed or is under way, or the first
             one by another catalog.
-        OTHER: Another catalog's table went on from it.
+        OTHER: Another catalog's table went on from it, or it is in another folder than the table's
+            metadata.
     """
 
     UNNEEDED = "unneeded"
@@ -63,6 +66,9 @@ class VersionLine:
         files = [*(entry.metadata_file for entry in metadata.metadata_log), location]
         self._keys = dict(zip(spelling.identities(files), files, strict=True))
         self._names = {_name(file) for file in files}
+        folders = {f"{self._folder}/metadata", metadata_folder(metadata)}
+        folders.update(file.rpartition("/")[0] for file in files)
+        self._places = tuple(f"{path}/" for path in spelling.paths(pa.array(sorted(folders))))
         self._number = _number(files[0])
         self.since_ms = (
             metadata.metadata_log[0].timestamp_ms
@@ -80,6 +86,8 @@ class VersionLine:
             location: The file.
             document: Its contents.
         """
+        if not self._spelling.paths(pa.array([location]))[0].startswith(self._places):
+            return Relation.OTHER  # a copy of any age, in a folder of its own
         log = [str(entry.get("metadata-file")) for entry in document.get("metadata-log") or ()]
         keys = self._spelling.identities(log)
         shared = [at for at, key in enumerate(keys) if key in self._keys]
@@ -113,7 +121,8 @@ def other_lines(
 ) -> Iterator[tuple[TableMetadata, str]]:
     """Yield the metadata, and its file, of other tables that went on from a table's metadata.
 
-    They are looked for where the table's metadata files belong, and have files in common with it.
+    They are looked for where the table's metadata files belong, and have files in common with it;
+    a file-system table may rest since before the table's metadata log begins.
 
     Args:
         io: File system that holds the metadata files.
@@ -122,12 +131,16 @@ def other_lines(
     """
     line = VersionLine(metadata, location, Spelling(io.properties))
     uuid = str(metadata.table_uuid)
+    there = [
+        file
+        for file in _files(io, metadata_folder(metadata))
+        if file.location.endswith(METADATA_SUFFIXES) and file.location not in line
+    ]
+    highest = max((version_of(file.location) or 0 for file in there), default=0)
     found = [
         file.location
-        for file in _files(io, metadata_folder(metadata))
-        if file.location.endswith(METADATA_SUFFIXES)
-        and file.mtime_ms >= line.since_ms - _SLACK_MS
-        and file.location not in line
+        for file in there
+        if file.mtime_ms >= line.since_ms - _SLACK_MS or version_of(file.location) == highest
     ]
     for file in found:
         with suppress(NoSuchFileError, CorruptFileError):

@@ -10,7 +10,7 @@ from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, UNPUBLISHED, 
 from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.property.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
-from icecomb.format.storage.location import plain_texts
+from icecomb.format.storage.location import linked_texts, plain_texts
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -38,11 +38,18 @@ class TableFolder:
         self._folder = folder
         self._name = name
         self._files = [status.location for status in io.list(folder)]
-        # A table registered from elsewhere refers to files of the table that is stored there.
-        if metadata is not None and not Spelling(io.properties).are_same(
-            folder, metadata.location.rstrip("/")
-        ):
-            metadata = None
+        if metadata is not None:
+            location = metadata.location.rstrip("/")
+            if not Spelling(io.properties).are_same(folder, location):
+                # it was registered from elsewhere: its files are those of the table stored there
+                metadata = None
+            elif self._is_linked(location):
+                raise self._refusal(
+                    f"by a link, its folder {folder} is that of the table at {location}",
+                    "drop that one by its own name or location; to lose this name only, remove "
+                    "the link",
+                    location,
+                )
         self._metadata = metadata
         self._check_tables()
         self._check_files()
@@ -72,6 +79,12 @@ class TableFolder:
         self._io.delete(older)
         self._io.delete(name for _, name in last[len(older) :])
         self._delete_folders(self._folder)
+
+    def _is_linked(self, location: str) -> bool:
+        """Return whether a link leads to the folder, which the table itself calls otherwise."""
+        properties = self._io.properties
+        folder, own = plain_texts([self._folder, location], properties)
+        return folder != own and linked_texts([folder], properties) != [folder]
 
     def _check_tables(self) -> None:
         for location in self._files:

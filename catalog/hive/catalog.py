@@ -171,7 +171,9 @@ class HiveCatalog(Catalog):
         """Implement `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
 
-    def entries_below(self, folder: str, namespace: Identifier | None = None) -> Iterator[Entry]:
+    def entries_below(
+        self, folder: str, namespace: Identifier | None = None, *, uuid: str | None = None
+    ) -> Iterator[Entry]:
         """Implement `Catalog.entries_below`."""
         (root,) = plain_paths([folder.rstrip("/")], self.io.properties)
         names: defaultdict[str, list[str]] = defaultdict(list)
@@ -186,8 +188,10 @@ class HiveCatalog(Catalog):
             places = [(one.storage.location or "").rstrip("/") for one in found]
             paths = plain_paths(places, self.io.properties)
             for one, place, path in zip(found, places, paths, strict=True):
-                if place and not one.is_view and f"{path}/".startswith(f"{root}/"):
-                    metadata = one.metadata_location if one.is_iceberg else None
+                metadata = one.metadata_location if one.is_iceberg else None
+                is_twin = metadata is not None and uuid == one.parameters.get("uuid", "")
+                is_below = bool(place) and f"{path}/".startswith(f"{root}/")
+                if not one.is_view and (is_below or is_twin):
                     yield Entry((one.database, one.name), place, metadata)
 
     def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:
@@ -308,10 +312,10 @@ class HiveCatalog(Catalog):
         try:
             metadata = read_metadata(self.io, metadata_location)
         except (NoSuchFileError, CorruptFileError):
-            return unneeded_by(self.io, ())
+            return lambda _: []
         self.check_drop(place, metadata, purge_requested=True)
         check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
-        others = tables_in_folder(self, place, metadata.location, self.io, anywhere=True)
+        others = tables_in_folder(self, place, metadata, self.io, anywhere=True)
         elsewhere = other_lines(self.io, metadata, metadata_location)
         return unneeded_by(self.io, chain(others, elsewhere))
 

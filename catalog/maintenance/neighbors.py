@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from icecomb.catalog.commit.version_line import Relation, VersionLine, table_folder
+from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import (
     metadata_folder,
+    metadata_version,
     read_metadata,
     read_metadata_document,
 )
@@ -62,7 +64,8 @@ def find_neighbors(
     folders = dict(listing.others)
     for folder, what in listing.others.items():
         _check_not_own(table, own, spelling, folder, what)
-    for entry in table.catalog.entries_below(root):
+    known = table.metadata.table_uuid
+    for entry in table.catalog.entries_below(root, uuid=None if known is None else str(known)):
         if entry.identifier == table.name():
             continue
         name = ".".join(entry.identifier)
@@ -90,12 +93,12 @@ def find_neighbors(
 def _foreign_metadata(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> dict[str, str]:
-    """Return other tables' metadata files with uuids; mark the files that the newest reach."""
+    """Return other tables' metadata files with uuids; mark the files that they reach."""
     own = spelling.identities([table.location().rstrip("/")])
     own_uuid = str(table.metadata.table_uuid)
     line = VersionLine(table.metadata, table.metadata_location, spelling)
     found: dict[str, str] = {}
-    newest: dict[str, tuple[int, str]] = {}
+    followed: set[int] = set()
 
     def read(location: str) -> dict[str, Any] | None:
         return _facts(table.io, location)
@@ -113,22 +116,22 @@ def _foreign_metadata(
         if uuid == own_uuid and line.relation(location, facts) is Relation.UNNEEDED:
             continue
         found[location] = str(uuid)
-        if uuid == own_uuid:
-            newest[location] = (0, location)  # two of them may follow the same version
-            continue
-        changed = facts.get("last-updated-ms")
-        age = (changed if isinstance(changed, int) else 0, location)
-        newest[str(uuid)] = max(newest.get(str(uuid), age), age)
-    for _, location in newest.values():
-        with suppress(NoSuchFileError, CorruptFileError):
-            reachable.add_table(read_metadata(table.io, location), location, damaged=True)
+        if uuid != own_uuid:
+            # the last commit may have failed, and its base or another one that follows this be the
+            # table; two commits on a version prove that somebody went on from it
+            log = [str(entry.get("metadata-file")) for entry in facts.get("metadata-log") or ()]
+            followed.update(spelling.identities(log[:-1]))
+    for location, key in zip(found, spelling.identities(list(found)), strict=True):
+        if key not in followed:
+            with suppress(NoSuchFileError, CorruptFileError):
+                reachable.add_table(read_metadata(table.io, location), location, damaged=True)
     return found
 
 
 def _unreached(
     table: Table, files: Mapping[str, int], reachable: ReachableFiles, spelling: Spelling
 ) -> list[str]:
-    """Return the unreached metadata files: in own folders all, in others the youngest."""
+    """Return the unreached metadata files: in own folders all, in others the highest versions."""
     if not files:
         return []
     locations = pa.array(list(files), pa.string())
@@ -145,8 +148,22 @@ def _unreached(
     found: list[str] = []
     for folder, inside in by_folder.items():
         is_own = not own.isdisjoint(spelling.identities([folder]))
-        found += inside if is_own else [max(inside, key=lambda file: (files[file], file))]
+        found += inside if is_own else _highest(inside, files)
     return found
+
+
+def _highest(inside: list[str], files: Mapping[str, int]) -> list[str]:
+    """Return the files of the highest version, by each way to name them, or else the youngest.
+
+    Times do not tell: copies and restored backups have those of their making.
+    """
+    found: list[str] = []
+    for number_of in (lambda file: version_of(file) or -1, metadata_version):
+        numbers = {file: number_of(file) for file in inside}
+        highest = max(numbers.values())
+        if highest >= 0:
+            found += [file for file in inside if numbers[file] == highest]
+    return found or [max(inside, key=lambda file: (files[file], file))]
 
 
 def _facts(io: FileIO, location: str) -> dict[str, Any] | None:

@@ -236,7 +236,7 @@ class _Orphans:
     def _read_metadata(self) -> None:
         location = self._table.metadata_location
         if location not in self._seen:
-            self._reachable.add_table(self._table.metadata, location, is_own=True)
+            self._reachable.add_table(self._table.metadata, location)
             self._seen.add(location)
 
     def _check_newest(self, listing: FolderListing) -> None:

@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 
 
 def tables_in_folder(
-    catalog: CatalogAdmin, name: Identifier, folder: str, io: FileIO, *, anywhere: bool = False
+    catalog: CatalogAdmin,
+    name: Identifier,
+    metadata: TableMetadata,
+    io: FileIO,
+    *,
+    anywhere: bool = False,
 ) -> Iterator[tuple[TableMetadata, str]]:
     """Yield other tables of the namespace stored in a table's folder, with their metadata files.
 
-    They may share files with the table: two entries may name one metadata file.
+    They may share files with the table: two entries may name one metadata file. So do tables with
+    its uuid, wherever they are stored by now.
 
     Args:
         catalog: The catalog.
         name: The table's name.
-        folder: The table's folder.
+        metadata: The table's metadata.
         io: File system that holds the metadata files.
         anywhere: Whether to check tables of other namespaces, too, which may be many.
 
@@ -36,7 +42,10 @@ def tables_in_folder(
         NoSuchFileError, CorruptFileError: If the metadata of one cannot be read.
     """
     own: list[str] = []
-    for entry in catalog.entries_below(folder, None if anywhere else name[:-1]):
+    folder, uuid = metadata.location, metadata.table_uuid
+    for entry in catalog.entries_below(
+        folder, None if anywhere else name[:-1], uuid=None if uuid is None else str(uuid)
+    ):
         if entry.identifier == name:
             continue
         if entry.metadata_location is not None:

@@ -318,7 +318,7 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
         from icecomb.catalog.commit.version_line import other_lines
         from icecomb.catalog.table.shared_folder import tables_in_folder
 
-        yield from tables_in_folder(self.catalog, self.identifier, self.location(), self.io)
+        yield from tables_in_folder(self.catalog, self.identifier, self.metadata, self.io)
         yield from other_lines(self.io, self.metadata, self.metadata_location)
 
     def transaction(self) -> Transaction:

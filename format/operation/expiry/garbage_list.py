@@ -3,7 +3,8 @@
 A list, `metadata/icecomb-gc-<uuid>.parquet`, is written before the commit and deleted with its
 files. Its files are only suspects: the expiration may never have been committed, and other writers
 may have needed a file since. So every reader of a list checks it against the current metadata. A
-list names its table, because several tables may keep their metadata in one folder.
+list names its table, because several tables may keep their metadata in one folder, and the table's
+location: in a folder that was copied it names the files of the original.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _KINDS: Final = (
     "statistics_files",
 )
 _TABLE: Final = b"table-uuid"
+_LOCATION: Final = b"table-location"
 _BATCH: Final = 1000
 _AT_ONCE: Final = 16
 
@@ -88,7 +90,9 @@ def write_list(io: FileIO, metadata: TableMetadata, files: UnreachableFiles) -> 
     locations = [location for _, group in _by_kind(files) for location in group]
     table = pa.table(
         {"location": pa.array(locations, pa.string()), "kind": pa.array(kinds, pa.string())}
-    ).replace_schema_metadata({_TABLE: str(metadata.table_uuid).encode()})
+    ).replace_schema_metadata(
+        {_TABLE: str(metadata.table_uuid).encode(), _LOCATION: metadata.location.encode()}
+    )
     buffer = bytes_io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     location = f"{metadata_folder(metadata)}/icecomb-gc-{uuid.uuid4()}.parquet"
@@ -218,12 +222,17 @@ def _by_kind(files: UnreachableFiles) -> list[tuple[str, Sequence[str]]]:
 
 
 def _read_list(io: FileIO, location: str, metadata: TableMetadata) -> UnreachableFiles | None:
-    """Return the files of a list; None if it belongs to another table."""
+    """Return the files of a list; None if it belongs to another table, or to one elsewhere."""
     import pyarrow.parquet as pq
 
     try:
         table = pq.read_table(pa.BufferReader(io.read(location)))
-        if (table.schema.metadata or {}).get(_TABLE) != str(metadata.table_uuid).encode():
+        facts = table.schema.metadata or {}
+        if facts.get(_TABLE) != str(metadata.table_uuid).encode():
+            return None
+        if not Spelling(io.properties).are_same(
+            facts.get(_LOCATION, b"").decode(), metadata.location
+        ):
             return None
         pairs = list(zip(table["kind"].to_pylist(), table["location"].to_pylist(), strict=True))
     except (pa.ArrowException, KeyError) as error:

@@ -55,7 +55,6 @@ class ReachableFiles:
         if root is not None:
             self._root = spelling.paths(pa.array([root], pa.string()))[0].rstrip("/") + "/"
         self._names_elsewhere = _Numbers()
-        self._is_own = False
         self._io = io
         self._told = told
         self._spelling = spelling
@@ -79,7 +78,7 @@ class ReachableFiles:
             self._told(texts)
         keys = self._spelling.keys(texts)
         self._spelling.check_resolved(texts, keys)
-        if self._root is not None and self._is_own:
+        if self._root is not None:
             self._names_elsewhere.add(
                 _names([path for path in keys.paths if not path.startswith(self._root)])
             )
@@ -95,7 +94,6 @@ class ReachableFiles:
         location: str | None,
         *,
         damaged: bool = False,
-        is_own: bool = False,
     ) -> None:
         """Add all files that a table's metadata reaches, reading each manifest only once.
 
@@ -103,12 +101,10 @@ class ReachableFiles:
             metadata: The table metadata.
             location: The location of its metadata file.
             damaged: Whether to skip files that are missing or unreadable instead of failing.
-            is_own: Whether it is the table of the root, whose files `elsewhere` is about.
 
         Raises:
             CorruptFileError, NoSuchFileError: If a manifest or list is damaged or missing.
         """
-        self._is_own = is_own
         files = [] if location is None else [location]
         statistics = (*metadata.statistics, *metadata.partition_statistics)
         files += [str(one["statistics-path"]) for one in statistics if "statistics-path" in one]
@@ -116,7 +112,6 @@ class ReachableFiles:
         lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list]
         self.add([*files, *lists])
         self._add_manifests(metadata, damaged=damaged)
-        self._is_own = False
 
     def skip(self, manifests: Iterable[str]) -> None:
         """Skip manifests when reading: neither they nor the files they name will be looked up."""
@@ -137,8 +132,8 @@ class ReachableFiles:
     def elsewhere(self, keys: LocationKeys) -> Rows:
         """Return a mask of files that are not needed, but share their name with one that is.
 
-        Only needed files of the root's own table outside of the root count: the folder may be known
-        by another path there, such as a mount point's, which a location does not tell.
+        Only needed files outside of the root count: a table may know the folder by another path,
+        such as a mount point's, which a location does not tell.
         """
         if not self._names_elsewhere:
             return np.zeros(len(keys.paths), np.bool_)

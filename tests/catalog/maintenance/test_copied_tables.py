@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import Table, load_catalog, open_table
+from icecomb.catalog.maintenance.backup import plan_relocation, relocate
 from icecomb.format.errors import ConfigurationError, FileIOError, ValidationError
 
 FUTURE = 2**62
@@ -113,6 +114,58 @@ def test_a_folder_reached_by_a_link_is_the_table(table: Table, tmp_path: Path) -
     age(tmp_path)
     linked.maintenance.remove_orphan_files(dry_run=False)
     assert ids(table.refresh()) == [5]
+
+
+@pytest.mark.parametrize(("link", "to"), [("s/link", "s/t"), ("x", "s")])
+def test_a_link_is_not_dropped_with_the_table_that_it_leads_to(
+    lake: Any, table: Table, tmp_path: Path, link: str, to: str
+) -> None:
+    (tmp_path / "lake" / link).symlink_to(tmp_path / "lake" / to)
+    name = "s.link" if to == "s/t" else "x.t"
+    with pytest.raises(ValidationError, match=r"by a link, its folder .* is that of the table at"):
+        lake.drop_table(name, purge_requested=True)
+    assert ids(lake.load_table("s.t")) == [1, 2, 3]
+    (tmp_path / "real").mkdir()
+    moved = (tmp_path / "lake/s/t").rename(tmp_path / "real/t")
+    (tmp_path / "lake/s/t").symlink_to(moved)
+    lake.drop_table("s.t", purge_requested=True)
+    assert files(moved) == set()
+
+
+def test_what_a_table_further_down_keeps_elsewhere_is_known_though_times_do_not_tell(
+    lake: Any, table: Table, tmp_path: Path
+) -> None:
+    below = load_catalog("below", type="hadoop", warehouse=table.location())
+    below.create_namespace("n")
+    place = {"write.data.path": f"{table.location()}/beside"}
+    inner = below.create_table("n.t", numbers().schema, properties=place)
+    for value in range(10):
+        inner.append(numbers(value))
+    then = time.time() - 7 * 86_400
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (then, then))
+    assert table.maintenance.remove_orphan_files(dry_run=False).orphan_file_location == ()
+    assert ids(below.load_table("n.t")) == [*range(10)]
+
+
+def test_a_search_above_the_table_leaves_older_copies_of_it(
+    lake: Any, table: Table, tmp_path: Path
+) -> None:
+    copied(lake, table)
+    plan = plan_relocation(table.io, table.metadata_location, None, f"{tmp_path}/lake/s/moved")
+    relocate(table.io, plan, copy=True)
+    with table.update_properties() as update:
+        update.set("write.metadata.previous-versions-max", "1")
+    table.append(numbers(4))
+    table.append(numbers(5))
+    age(tmp_path)
+    for name in ("s.t", "s.moved"):
+        done = lake.load_table(name).maintenance.remove_orphan_files(
+            location=f"{tmp_path}/lake", dry_run=False
+        )
+        left = {path.rpartition("/lake/s/")[2] for path in done.orphan_file_location}
+        assert all(path.startswith("t/metadata/v") for path in left)
+        assert ids(lake.load_table("s.copy")) == [1, 2, 3]
 
 
 class TestAnotherPathOfTheSameFiles:

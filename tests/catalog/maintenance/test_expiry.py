@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import Table, load_catalog
+from icecomb.catalog import Table, load_catalog, open_table
+from icecomb.catalog.maintenance.backup import plan_relocation, relocate
 from icecomb.catalog.maintenance.expiry import ExpiredFiles, expiry_of_procedure
 from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationError
 from icecomb.format.operation.expiry import expire as expiring
@@ -326,6 +328,28 @@ def test_a_list_of_another_table_in_the_same_metadata_folder_is_left_alone(
     folder = {"write.metadata.path": str(Path(table.location()) / "metadata")}
     assert collect_left(other.io, replace(other.metadata, properties=folder)) == Deleted()
     assert lists(table) == [path]
+    for snapshot in table.refresh().snapshots():
+        table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+
+
+def test_a_list_in_a_copied_folder_names_files_of_the_original(
+    table: Table, monkeypatch: Any, tmp_path: Path
+) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        applies(patch, die)
+        with pytest.raises(KeyboardInterrupt):
+            table.maintenance.expire_snapshots().older_than(LATER).commit()
+    folder, copy = Path(table.location()), tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    for path in copy.rglob("icecomb-gc-*"):
+        os.utime(path, (time.time() - 3600,) * 2)
+    plan = plan_relocation(table.io, f"{copy}/metadata/v3.metadata.json", None, str(copy))
+    relocate(table.io, plan)
+    relocated = open_table(plan.new_metadata_file)
+    assert collect_left(table.io, relocated.metadata) == Deleted()
     for snapshot in table.refresh().snapshots():
         table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from icecomb.catalog import open_table
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
 from icecomb.format.errors import ValidationError
 from tests.rings import sampled
@@ -147,6 +148,44 @@ def test_a_file_system_table_that_was_registered_keeps_what_it_wrote_since(
         assert registered.refresh().scan().to_arrow().num_rows == 2
     finally:
         catalog.drop_table(registered.name())
+
+
+def test_a_table_that_knows_the_folder_by_a_mount_point_is_noticed(
+    table: Any, catalog: Any, namespace: str, tmp_path: Path
+) -> None:
+    mount = tmp_path / "mount"
+    mount.symlink_to(folder(table))
+    other = catalog.register_table(f"{namespace}.mounted", table.metadata_location)
+    with other.transaction() as change:
+        change.update_location(str(mount))
+    other.append(numbers(2))
+    other.append(numbers(3))
+    catalog.drop_table(other.name())  # another metastore has it, and its machines the mount point
+    mount.unlink()
+    age(folder(table))
+    with pytest.raises(ValidationError, match=r"outside of .* that are called the same"):
+        table.maintenance.remove_orphan_files(dry_run=False)
+    mount.symlink_to(folder(table))
+    assert open_table(other.metadata_location).scan().count() == 3
+
+
+def test_a_younger_commit_that_failed_hides_no_file_of_another_table(
+    table: Any, catalog: Any, namespace: str
+) -> None:
+    name = f"{namespace}.other"
+    made = catalog.create_table(name, numbers().schema, location=table.location())
+    made.append(numbers(2))
+    base, commits = made.metadata_location, []
+    for value in (3, 4):
+        catalog.drop_table(name)
+        other = catalog.register_table(name, base)
+        other.append(numbers(value))
+        commits.append(other.metadata_location)
+    catalog.drop_table(name)
+    age(folder(table))
+    table.maintenance.remove_orphan_files(dry_run=False)
+    for location in commits:
+        assert open_table(location).scan().count() == 2
 
 
 def test_a_page_that_a_proxy_answers_once_makes_no_rubbish_of_a_neighbor(

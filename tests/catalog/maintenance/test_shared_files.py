@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import open_table
+from icecomb.catalog import load_catalog, open_table
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.operation.expiry.expire import ExpireSnapshots
@@ -76,6 +77,58 @@ def test_what_a_copy_of_the_table_needs_does_not_expire(table: Any) -> None:
     assert first < files(table)
     assert catalog.load_table(copy).scan().to_arrow()["id"].to_pylist() == [1]
     catalog.drop_table(copy)
+
+
+@pytest.mark.parametrize("moved", ["table", "copy"])
+def test_a_copy_that_has_another_location_by_now_keeps_its_files(
+    table: Any, tmp_path: Path, moved: str
+) -> None:
+    catalog, name = table.catalog, f"{'.'.join(table.name())}_copy"
+    copy = catalog.register_table(name, table.metadata_location)
+    with (table if moved == "table" else copy).transaction() as change:
+        change.update_location(str(tmp_path / "moved"))
+    table.overwrite(pa.table({"id": [2]}))
+    table.maintenance.expire_snapshots().older_than(FUTURE).retain_last(1).commit()
+    assert catalog.load_table(name).scan().to_arrow()["id"].to_pylist() == [1]
+    table.maintenance.remove_orphan_files(older_than=FUTURE, any_age=True, dry_run=False)
+    assert catalog.load_table(name).scan().to_arrow()["id"].to_pylist() == [1]
+    catalog.purge_table(table.name())
+    assert catalog.load_table(name).scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_file_system_table_that_rests_keeps_what_it_needs(table: Any, tmp_path: Path) -> None:
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    lake.create_namespace("db")
+    resting = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    resting.append(pa.table({"id": [1]}))
+    for path in (tmp_path / "db/t").rglob("*"):
+        os.utime(path, (time.time() - 7 * 86_400,) * 2)
+    name = f"{'.'.join(table.name())}_resting"
+    twin = table.catalog.register_table(name, resting.metadata_location)
+    with twin.update_properties() as update:
+        update.set("write.metadata.previous-versions-max", "1")
+    twin.overwrite(pa.table({"id": [2]}))
+    twin.append(pa.table({"id": [3]}))
+    twin.maintenance.expire_snapshots().older_than(FUTURE).retain_last(1).commit()
+    table.catalog.purge_table(name)
+    assert lake.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_nothing_is_purged_whose_metadata_could_not_be_read_before(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog, there = table.catalog, files(table)
+    remove = type(catalog.entries).remove
+
+    def mended(*given: Any) -> Any:
+        metadata.rename(place)
+        return remove(*given)
+
+    place = Path(table.metadata_location.removeprefix("file:"))
+    metadata = place.rename(place.with_name("aside"))
+    monkeypatch.setattr(type(catalog.entries), "remove", mended)
+    catalog.purge_table(table.name())
+    assert files(table) == there
 
 
 def test_the_folder_of_a_hive_table_is_no_place_to_delete_files_in(table: Any) -> None:
