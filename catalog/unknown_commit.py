@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit_status import CommitState, CommitStatus, is_old
+from icecomb.catalog.commit.version_line import other_lines
+from icecomb.catalog.table.shared_folder import tables_in_folder
 from icecomb.format.errors import (
     IcecombError,
     NoSuchFileError,
@@ -14,6 +17,8 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.operation.expiry.location_keys import Spelling
+from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import (
     Changes,
@@ -58,11 +63,15 @@ def commit_status(
             identifier, metadata_location, expectation_sent=expectation_sent
         )
     current = table.metadata_location
-    log = [entry.metadata_file for entry in table.metadata.metadata_log]
-    if metadata_location == current:
+    named = [entry.metadata_file for entry in table.metadata.metadata_log]
+    # other spellings, as a listing shows them, are the same file
+    file, pointer, *log = Spelling(table.io.properties).identities(
+        [metadata_location, current, *named]
+    )
+    if file == pointer:
         return CommitStatus(CommitState.COMMITTED, "the table points at it", current)
-    if metadata_location in log:
-        later = len(log) - log.index(metadata_location)
+    if file in log:
+        later = len(log) - log.index(file)
         return CommitStatus(
             CommitState.SUPERSEDED, f"{later} later commits went on from it", current
         )
@@ -78,7 +87,7 @@ def commit_status(
             hint="the table was dropped and re-created since, or the file's name is wrong",
         )
     checked = catalog.rejects_stale_swap(identifier, expectation_sent=expectation_sent)
-    return _judge(table, new, metadata_location, log, checked=checked)
+    return _judge(table, new, metadata_location, named, checked=checked)
 
 
 def fence(catalog: Catalog, identifier: Name) -> None:
@@ -152,9 +161,26 @@ def _judge(
         return CommitStatus(
             CommitState.UNKNOWN, "the table's metadata log does not reach back to its base", current
         )
-    return CommitStatus(
-        CommitState.NOT_COMMITTED, reason, current, (*_manifests(table, new, added), location)
-    )
+    leftovers = _unneeded(table, [*_manifests(table, new, added), location])
+    return CommitStatus(CommitState.NOT_COMMITTED, reason, current, leftovers)
+
+
+def _unneeded(table: Table, leftovers: list[str]) -> tuple[str, ...]:
+    """Return the leftovers that are not the table's, nor those of another on its metadata.
+
+    None if that cannot be found out.
+    """
+    reachable = ReachableFiles(table.io, Spelling(table.io.properties))
+    log = (entry.metadata_file for entry in table.metadata.metadata_log)
+    reachable.add([table.metadata_location, *log])
+    with suppress(IcecombError, OSError):
+        for other, location in chain(
+            tables_in_folder(table.catalog, table.name(), table.metadata, table.io, anywhere=True),
+            other_lines(table.io, table.metadata, table.metadata_location),
+        ):
+            reachable.add_table(other, location)
+        return tuple(reachable.unneeded(leftovers))
+    return ()
 
 
 def _added_snapshots(table: Table, new: TableMetadata, base: str | None) -> list[int]:

@@ -10,6 +10,7 @@ from icecomb.catalog.commit.commit_status import CommitState, CommitStatus, is_o
 from icecomb.catalog.hive.parameters import PREVIOUS_METADATA_LOCATION
 from icecomb.catalog.hive.view_pointer import view_pointed_at
 from icecomb.format.errors import IcecombError, NoSuchFileError, ValidationError
+from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import metadata_version
 from icecomb.format.spec.view.view_json import read_view_metadata
 
@@ -37,9 +38,11 @@ def view_commit_status(
     current = view_pointed_at(entry)
     now = read_view_metadata(io, current)
     previous = entry.parameters.get(PREVIOUS_METADATA_LOCATION)
-    if location == current:
+    # other spellings, as a listing shows them, are the same file
+    file, pointer, before = Spelling(io.properties).identities([location, current, previous or ""])
+    if file == pointer:
         return CommitStatus(CommitState.COMMITTED, "the view points at it", current)
-    if location == previous:
+    if file == before:
         return CommitStatus(CommitState.SUPERSEDED, "one later change went on from it", current)
     try:
         new = read_view_metadata(io, location)

@@ -147,6 +147,34 @@ def test_a_commit_that_happened_is_known_also_when_others_have_gone_on(
     assert count(catalog, table) == 9
 
 
+def test_a_file_by_another_spelling_is_the_table_still(icecomb, catalog, table, tmp_path):
+    for number in (1, 2):
+        with table.update_properties() as change:
+            change.set("number", str(number))
+    (tmp_path / "link").symlink_to(path(table.location()))
+    current = path(table.metadata_location)
+    for spelled, outcome in [
+        (f"file://{current}", "committed"),
+        (str(current).replace("/metadata/", "//metadata/"), "committed"),
+        (f"{tmp_path}/link/metadata/{current.name}", "committed"),
+        (f"file://{path(table.metadata.metadata_log[-1].metadata_file)}", "superseded"),
+    ]:
+        said = icecomb("commit", "settle", name(table), spelled, "--checked", "--yes")[1]
+        assert said["outcome"] == outcome
+    assert catalog.load_table(table.name()).properties["number"] == "2"
+
+
+def test_the_leftovers_of_a_commit_are_not_those_of_a_second_name(
+    icecomb, catalog, namespace, table, rows
+):
+    other = catalog.register_table(f"{namespace}.second", table.metadata_location)
+    other.append(rows)
+    table.append(rows)
+    said = icecomb("commit", "settle", name(table), other.metadata_location, "--checked", "--yes")
+    assert (said[1]["outcome"], said[1]["removed"]) == ("not committed", [])
+    assert catalog.load_table(other.name()).scan().count() == rows.num_rows
+
+
 def test_what_cannot_be_told_is_said_to_be_unknown(icecomb, catalog, namespace, table, rows):
     code, said, _ = icecomb(
         "commit", "settle", name(table), table.location() + "/metadata/no.metadata.json", "--yes"
