@@ -222,7 +222,7 @@ def parquet_positions(partitions: Collection[str]) -> Finding:
     )
 
 
-def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
+def schema_findings(converted: SourceSchema, choices: Choices) -> Iterable[Finding]:
     """Yield the columns that cannot be converted, and the choices of the conversion."""
     for column, error in converted.problems:
         remedy = "drop or convert the column in Hive"
@@ -240,6 +240,18 @@ def schema_findings(converted: SourceSchema) -> Iterable[Finding]:
             "compare rtrim(c), or copy the table instead: CREATE TABLE ... AS SELECT rtrim(c) AS "
             "c, ... in Spark, where SELECT * would copy the blanks",
             padded,
+        )
+    keys = {field.name for field in converted.spec.fields}
+    if chars := tuple(name for name in padded if name in keys):
+        told = blocker if "char-partition" not in choices.accept else warning
+        yield told(
+            "char-partition",
+            f"the table is partitioned by char(n): {', '.join(chars)}; Hive and Spark fill values "
+            "up with blanks, so 'ab' and 'ab   ' are one partition; in Iceberg they are two, and "
+            "an INSERT OVERWRITE that names the one leaves the rows of the other",
+            "copy the table: CREATE TABLE ... AS SELECT rtrim(k) AS k, ...; or `icecomb migrate "
+            "apply --accept char-partition`, where all jobs write the blanks themselves",
+            chars,
         )
     timestamps = [
         column.name

@@ -133,7 +133,7 @@ class _Survey:
         self._packing = PartitionBytes(self._converted.spec, self._converted.schema)
         self._findings = [
             *table_findings(table, choices),
-            *schema_findings(self._converted),
+            *schema_findings(self._converted, choices),
             *default_findings(self._converted.schema, self._defaults),
             *property_findings({**iceberg_properties(table), **properties}),
         ]

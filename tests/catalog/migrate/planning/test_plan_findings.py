@@ -468,8 +468,13 @@ def test_columns_of_char_are_told_to_compare_otherwise_afterwards(make_hive_tabl
     columns = {"c": "char(5)", "l": "array<struct<x:char(2)>>", "v": "varchar(5)", "s": "string"}
     table = make_hive_table(columns, {"k": "char(3)"}, {("ab",): pa.table({"c": ["ab   "]})})
     plan = migrate.plan(table.catalog, table.name)
+    assert codes(plan) == {"char-partition"}
+    assert of(plan, "char-partition").places == ("k",)
+    accepted = migrate.Choices(accept=("char-partition",))
+    plan = migrate.plan(table.catalog, table.name, accepted)
     found = of(plan, "padded-char")
     assert (plan.verdict, found.severity, found.places) == ("ready", "warning", ("c", "l", "k"))
+    assert of(plan, "char-partition").severity == "warning"
     assert "compare rtrim(c)" in (found.remedy or "")
 
 

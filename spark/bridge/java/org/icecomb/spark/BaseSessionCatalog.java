@@ -278,7 +278,14 @@ abstract class BaseSessionCatalog
 
   @Override
   public boolean tableExists(Identifier table) {
-    return isKnownToSpark(table) || catalogOf(table).tableExists(table);
+    try {
+      if (isKnownToSpark(table)) {
+        return true;
+      }
+    } catch (RuntimeException unloadable) {
+      // up to Spark 3.5 it loads the table, which fails by Iceberg's storage handler: ours knows it
+    }
+    return catalogOf(table).tableExists(table);
   }
 
   @Override
