@@ -18,6 +18,7 @@ ACCEPTABLE: Final = {
     "bucketing": "lose the table's Hive bucketing (the rows stay, the layout is not promised)",
     "char-partition": "take partitions by char(n) for texts as they are, with their blanks",
     "collation": "compare texts of columns with a collation as they are, as Iceberg does",
+    "dropped-commits": "leave behind what was committed to a dropped Iceberg table of the folder",
     "int96-nanoseconds": "take over INT96 as nanoseconds; filters of Iceberg Java miss rows of it",
     "missing-partitions": "leave out partitions whose folder does not exist",
     "same-folder": "break Hive's readers of other tables in the same folder",

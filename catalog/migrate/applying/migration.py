@@ -31,7 +31,11 @@ from icecomb.catalog.migrate.journal.context import (
 )
 from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
 from icecomb.catalog.migrate.journal.journal import Journal, Step, start_journal
-from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
+from icecomb.catalog.migrate.journal.overwritten_entry import (
+    DROPPED,
+    dropped_commits,
+    find_overwritten,
+)
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.journal.stated_files import keep_files
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
@@ -157,6 +161,10 @@ class Takeover:
                 return self._finish(table)
             choices.check_version(new_format_version(self._properties))
             journals.check_sole_migration()
+            if journal is not None and DROPPED not in choices.accept:
+                dropped = dropped_commits(self._context.io, table, journal)
+                if dropped is not None:
+                    raise dropped
             if journal is not None and not self._abandon(journal):
                 continue
             with PartitionPages(self._context.client.partitions, table) as partitions:

@@ -17,7 +17,11 @@ from icecomb.catalog.migrate.journal.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, discard_footers
-from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
+from icecomb.catalog.migrate.journal.overwritten_entry import (
+    OverwrittenEntry,
+    dropped_commits,
+    find_overwritten,
+)
 from icecomb.catalog.report.progress import Progress
 from icecomb.catalog.unknown_commit import fence
 from icecomb.format.errors import (
@@ -125,6 +129,13 @@ class MigrationContext:
             return None
         live = self.journals(table).live
         return None if live is None else find_overwritten(self.io, table, live)
+
+    def dropped(self, table: HiveTable) -> MigrationError | None:
+        """Return why the table lacks commits of a dropped one in its folder, or None."""
+        if table.is_iceberg or not table.storage.location:
+            return None
+        live = self.journals(table).live
+        return None if live is None else dropped_commits(self.io, table, live)
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """Yield the metastore's current partitions, fetched in pages."""

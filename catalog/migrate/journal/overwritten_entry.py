@@ -8,13 +8,17 @@ the partitions that were removed before.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
-from icecomb.catalog.hive.metadata_files import read_trail
+from icecomb.catalog.hive.metadata_files import TrailFile, read_trail
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.format.errors import MigrationError
 from icecomb.format.storage.file_io import FileIO
+
+DROPPED: Final = "dropped-commits"
+"""The blocker of `dropped_commits`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,43 @@ def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> Overwrit
         return None
     if journal.reverted or journal.step(Step.RETURNED) is not None:
         return None
+    newest = _newest(io, table, journal)
+    pointer = None if newest is None else newest.location
+    return OverwrittenEntry(table.full_name, pointer, journal.finalized)
+
+
+def dropped_commits(io: FileIO, table: HiveTable, journal: Journal) -> MigrationError | None:
+    """Return why a table made anew in the folder of a migrated one lacks that table's commits.
+
+    Their files are in ``data``, where neither Hive nor a migration of the new table looks for any.
+    Return None if the entry is not such a table, or the migrated one had no commits of its own.
+
+    Args:
+        io: File system that holds the table.
+        table: The current entry.
+        journal: The journal of the dropped table's migration.
+    """
+    if table.is_iceberg or table.create_time == journal.table.create_time:
+        return None
+    if journal.reverted or journal.step(Step.SWAPPED) is None:
+        return None
+    newest = _newest(io, table, journal)
+    migrated = (journal.step(Step.PREPARED) or {}).get("snapshot-id")
+    if newest is None or newest.metadata.current_snapshot_id in {None, migrated}:
+        return None
+    return MigrationError(
+        f"{table.full_name} was made in the folder of an Iceberg table that a migration made and "
+        "somebody dropped; what was committed to that table is not in this one: "
+        f"{newest.location}",
+        hint=f"icecomb register {table.full_name}_dropped {newest.location} shows that table's "
+        f"rows; `icecomb migrate apply --accept {DROPPED}` leaves them behind",
+        table=table.full_name,
+    )
+
+
+def _newest(io: FileIO, table: HiveTable, journal: Journal) -> TrailFile | None:
+    """Return the newest metadata file of a journal's Iceberg table; None if none can be read."""
     prepared = journal.step(Step.PREPARED) or {"uuid": "", "metadata-location": ""}
     first = {"uuid": prepared["uuid"], METADATA_LOCATION: prepared["metadata-location"]}
-    converted = replace(table, parameters=first)
-    files = read_trail(io, converted).files
-    return OverwrittenEntry(
-        table.full_name, files[0].location if files else None, journal.finalized
-    )
+    files = read_trail(io, replace(table, parameters=first)).files
+    return files[0] if files else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -12,6 +12,7 @@ from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
+from icecomb.catalog.migrate.journal.overwritten_entry import DROPPED
 from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.planning.neighbor import Neighbors, neighbors_of
@@ -23,7 +24,7 @@ from icecomb.catalog.migrate.planning.reader_finding import (
 )
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.planning.view_reference import ViewReferences
-from icecomb.catalog.report.finding import Finding, blocker, note
+from icecomb.catalog.report.finding import Finding, blocker, note, warning
 from icecomb.catalog.report.progress import SILENT, THREADS, Progress, each, threads_each
 from icecomb.format.errors import (
     CorruptFileError,
@@ -110,7 +111,10 @@ class Planner:
             kept=context.footers(table, None),
             properties=options.properties,
         )
-        found = replace(found, findings=(*_overwritten(context, table), *found.findings))
+        found = replace(
+            found,
+            findings=(*_overwritten(context, table, self._options.choices.accept), *found.findings),
+        )
         if any(finding.code in NOT_IN_FILES for finding in found.findings):
             return found
         constraints = constraint_findings(table, context.client.constraints)
@@ -179,10 +183,13 @@ class Planner:
         return self._databases[name]
 
 
-def _overwritten(context: MigrationContext, table: HiveTable) -> Iterator[Finding]:
-    """Yield a blocker if the entry is an old copy of a migrated table."""
+def _overwritten(
+    context: MigrationContext, table: HiveTable, accept: Collection[str]
+) -> Iterator[Finding]:
+    """Yield a blocker if the entry is an old copy of a migrated table, or in the place of one."""
     try:
         overwritten = context.overwritten(table)
+        dropped = context.dropped(table)
     except UnreachableError:
         raise
     except (CorruptFileError, MetastoreError, MigrationError) as error:
@@ -193,3 +200,6 @@ def _overwritten(context: MigrationContext, table: HiveTable) -> Iterator[Findin
         if overwritten is not None:
             told = overwritten.error
             yield blocker("overwritten-entry", told.message, told.hint or "")
+        if dropped is not None:
+            kind = warning if DROPPED in accept else blocker
+            yield kind(DROPPED, dropped.message, dropped.hint or "")

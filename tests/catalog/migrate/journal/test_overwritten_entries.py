@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -238,3 +239,36 @@ def test_only_what_was_turned_and_not_turned_back_was_overwritten(journal: Journ
         assert find_overwritten(io, now, journal) is None
     journal.record(Step.RETURNED)
     assert find_overwritten(io, old, journal) is None
+
+
+def test_a_table_made_in_the_folder_of_a_dropped_one_is_not_taken_over_without_its_commits(
+    make_hive_table: Any,
+) -> None:
+    table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)})
+    catalog, name, before = table.catalog, table.name, table.entry
+
+    def make_again() -> None:
+        time.sleep(1.1)  # a metastore notes the second in which an entry was made
+        catalog.client.create_table(replace(before, wire=None))
+
+    migrate.apply(catalog, name)
+    catalog.drop_table(name)
+    make_again()
+    assert not migrate.plan(catalog, name).blockers
+    migrate.apply(catalog, name)
+    catalog.load_table(name).append(pa.table({"id": [2], "k": pa.array([1], pa.int32())}))
+    pointer = catalog.load_table(name).metadata_location
+    catalog.drop_table(name)
+    make_again()
+    (blocked,) = migrate.plan(catalog, name).blockers
+    assert blocked.code == "dropped-commits"
+    assert pointer in blocked.message
+    with pytest.raises(MigrationError, match="is not in this one"):
+        migrate.apply(catalog, name)
+    assert not table.entry.is_iceberg
+    lost = catalog.register_table(f"{name}_dropped", pointer)
+    assert lost.scan().to_arrow()["id"].to_pylist() == [2]
+    catalog.drop_table(f"{name}_dropped")
+    accepted = Choices(accept=("dropped-commits",))
+    assert not migrate.plan(catalog, name, accepted).blockers
+    migrate.apply(catalog, name, accepted)
