@@ -13,6 +13,9 @@ with ``_``, so readers of the Hive table never see it, and removal of orphan fil
 Every file is created once, completely or not at all, and never changed. Beside the journals are
 kept footers (`kept_footers`), which belong to none of them.
 
+Whoever may write to the folder may write such files, and they are acted upon with the rights of
+whoever migrates. So what they name is deleted or moved only in the table's own folders.
+
 Spark's overwrites delete a table's folder with all hidden files in it. So there is a second copy of
 each journal beside the folder, in ``<parent>/_icecomb_journals/<folder>/<id>/``, if that can be
 written; it is removed when the migration is reverted or finalized.
@@ -25,7 +28,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -50,6 +53,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
+from icecomb.format.storage.location import plain_texts
 from icecomb.format.storage.own_file import create_own
 
 FOLDER: Final = "_icecomb_migration"
@@ -61,6 +65,7 @@ _PAGE: Final = 500
 _GRANTS: Final = "grants.json"
 _MARKER: Final = "icecomb-reverted:"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_ID: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{8}")
 _METADATA_FILE: Final = (
     r".*/(?:\d+-{0}(?:\.gz)?\.metadata\.json(?:\.gz)?|snap--?\d+-\d+-{0}\.avro|{0}-m\d+\.avro)"
 )
@@ -106,6 +111,7 @@ class Journal:
         partition_count: Number of partitions in them.
         choices: The user's choices.
         tells_taken: Whether `taken` lists the removed partitions.
+        home: The table's folder.
         copy: The folder of the second copy; empty if there is none.
         is_copy: Whether this is the second copy, and the first one is gone.
     """
@@ -117,6 +123,7 @@ class Journal:
     pages: int
     partition_count: int
     choices: Choices
+    home: str
     tells_taken: bool = True
     copy: str = ""
     is_copy: bool = False
@@ -148,6 +155,24 @@ class Journal:
         listed = (status.location for status in self.io.list(writing["folder"]))
         existing = set(writing["existing"])
         return [one for one in listed if one not in existing and name.fullmatch(one)]
+
+    def added_files(self) -> list[str]:
+        """Return the files that a begun revert takes out of the table's folders.
+
+        Raises:
+            CorruptFileError: If one is in none of them.
+        """
+        added: list[str] = (self.step(Step.REVERTING) or {"added": []})["added"]
+        paths = dict(zip(added, plain_texts(added, self.io.properties), strict=True))
+        (home,) = plain_texts([self.home], self.io.properties)
+        outside = {name: path for name, path in paths.items() if not path.startswith(f"{home}/")}
+        if outside:
+            folders = (one.storage.location or "" for one in self.partitions())
+            own = tuple(f"{one}/" for one in plain_texts(folders, self.io.properties) if one)
+            outside = {name: path for name, path in outside.items() if not path.startswith(own)}
+        for name in outside:
+            raise self._foreign(Step.REVERTING, f"{name} is in no folder of the table")
+        return added
 
     def note_taken(self, partitions: Iterable[HivePartition]) -> None:
         """Record that this migration is about to drop the entries of some partitions."""
@@ -196,7 +221,17 @@ class Journal:
             attempt = self._attempts(step) - 1
         if attempt < 0:
             return None
-        return _read(self.io, self._step_location(step, attempt))
+        found = _read(self.io, self._step_location(step, attempt))
+        for name, kind in _FACTS.get(step, {}).items():
+            if name in found and not kind(found[name]):
+                raise self._foreign(step, f"its {name} is no such thing")
+        if step is Step.WRITING:
+            own, named = plain_texts(
+                [f"{self.home}/metadata", found.get("folder", "")], self.io.properties
+            )
+            if own != named:
+                raise self._foreign(step, f"it names {found.get('folder')}, not {self.home}")
+        return found
 
     def steps(self) -> dict[Step, dict[str, Any]]:
         """Return all recorded steps with their newest facts."""
@@ -258,6 +293,14 @@ class Journal:
         """Whether the migration was finalized, which gives up the way back."""
         return self.step(Step.FINALIZED) is not None
 
+    def _foreign(self, step: Step, what: str) -> CorruptFileError:
+        path = f"{self.location}/step-{step.value}.json"
+        return CorruptFileError(
+            f"{path} is not the journal of the table in {self.home}: {what}; nothing was touched",
+            hint="find out who wrote it; where the folder was copied or moved, remove the journal",
+            path=path,
+        )
+
     def _attempts(self, step: Step) -> int:
         attempt = 0
         while self.io.exists(self._step_location(step, attempt)):
@@ -270,6 +313,27 @@ class Journal:
     def _step_location(self, step: Step, attempt: int) -> str:
         suffix = f"-{attempt}" if attempt else ""
         return f"{self.location}/step-{step.value}{suffix}.json"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_uuid(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(_UUID, value) is not None
+
+
+_FACTS: Final[Mapping[Step, Mapping[str, Callable[[object], bool]]]] = {
+    Step.WRITING: {"folder": _is_text, "existing": _are_texts, "unique": _is_uuid},
+    Step.PREPARED: {"uuid": _is_uuid, "metadata-location": _is_text},
+    Step.ADDING: {"files": _are_texts},
+    Step.REVERTING: {"added": _are_texts, "pointer": lambda it: it is None or _is_text(it)},
+}
+"""What the recorded facts must be of which others follow."""
 
 
 def start_journal(
@@ -315,7 +379,8 @@ def start_journal(
         "table": table_to_json(table),
     }
     create("journal.json", _encoded(body))
-    return Journal(io, location, migration_id, table, pages, total, choices, copy=copy)
+    home = table_location.rstrip("/")
+    return Journal(io, location, migration_id, table, pages, total, choices, home, copy=copy)
 
 
 def find_journals(io: FileIO, table_location: str) -> list[Journal]:
@@ -324,16 +389,17 @@ def find_journals(io: FileIO, table_location: str) -> list[Journal]:
     Raises:
         CorruptFileError: If a journal cannot be read.
     """
-    found = _listed(io, f"{table_location.rstrip('/')}/{FOLDER}")
+    home = table_location.rstrip("/")
+    found = _listed(io, f"{home}/{FOLDER}")
     root = _copies(table_location)
     try:
         copies = _listed(io, root) if root else {}
     except IcecombError:  # the folder beside the table's may not be readable
         copies = {}
     return [
-        replace(_open_journal(io, found[one]), copy=copies.get(one, "").rpartition("/")[0])
+        replace(_open_journal(io, found[one], home), copy=copies.get(one, "").rpartition("/")[0])
         if one in found
-        else replace(_open_journal(io, copies[one]), is_copy=True)
+        else replace(_open_journal(io, copies[one], home), is_copy=True)
         for one in sorted(found.keys() | copies.keys())
     ]
 
@@ -341,7 +407,11 @@ def find_journals(io: FileIO, table_location: str) -> list[Journal]:
 def _listed(io: FileIO, root: str) -> dict[str, str]:
     """Return the complete journals below a folder, by their ids."""
     locations = (status.location for status in io.list(root))
-    return {one.split("/")[-2]: one for one in locations if one.endswith("/journal.json")}
+    return {
+        one.split("/")[-2]: one
+        for one in locations
+        if one.endswith("/journal.json") and _ID.fullmatch(one.split("/")[-2])
+    }
 
 
 def _copies(table_location: str) -> str:
@@ -350,7 +420,7 @@ def _copies(table_location: str) -> str:
     return f"{parent}/{COPIES}/{name}" if parent.rstrip("/:") == parent != "" else ""
 
 
-def _open_journal(io: FileIO, location: str) -> Journal:
+def _open_journal(io: FileIO, location: str, home: str) -> Journal:
     raw = _read(io, location)
     if raw.get("version") not in {_WITHOUT_TAKEN, _VERSION}:
         raise MigrationError(
@@ -362,11 +432,12 @@ def _open_journal(io: FileIO, location: str) -> Journal:
         return Journal(
             io,
             location.rpartition("/")[0],
-            raw["id"],
+            location.split("/")[-2],
             table_from_json(raw["table"]),
             raw["partition-pages"],
             raw["partition-count"],
             Choices.from_json(raw["choices"]),
+            home,
             tells_taken=raw["version"] != _WITHOUT_TAKEN,
         )
     except KeyError as error:

@@ -438,7 +438,7 @@ class Reversal:
 
     def _set_aside(self, journal: Journal, old: HiveTable) -> None:
         location = (old.storage.location or "").rstrip("/")
-        added = (journal.step(Step.REVERTING) or {"added": []})["added"]
+        added = journal.added_files()
         # Not the locations: HDFS allows no colon in names.
         home, *paths = plain_paths([location, *added], self._context.io.properties)
         for name, path in zip(added, paths, strict=True):

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.journal import Journal, Step, find_journals, start_journal
-from icecomb.format.errors import MigrationError
+from icecomb.format.errors import CorruptFileError, MigrationError
 from icecomb.format.storage.file_io import FileIO
 
 TABLE = HiveTable("db", "t")
@@ -83,3 +83,70 @@ def test_journals_of_older_versions_say_that_they_do_not_tell_it(tmp_path: Path)
     file.write_text(json.dumps({**body, "version": 3}))
     with pytest.raises(MigrationError, match="another version of icecomb"):
         find_journals(FileIO(), str(tmp_path))
+
+
+def planted(folder: Path, step: str, facts: dict[str, Any]) -> Journal:
+    """A journal that somebody else wrote a step of."""
+    journal = begin(FileIO(), folder)
+    (Path(journal.location) / f"step-{step}.json").write_text(json.dumps(facts))
+    (found,) = find_journals(FileIO(), str(folder))
+    return found
+
+
+UNIQUE = "0a1b2c3d-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"folder": "{other}", "existing": [], "unique": UNIQUE},
+        {"folder": "{table}/metadata/../../other", "existing": [], "unique": UNIQUE},
+        {"folder": "{table}", "existing": [], "unique": UNIQUE},
+        {"folder": "{table}/metadata", "existing": [], "unique": "x|.*|x"},
+        {"folder": "{table}/metadata", "existing": "none", "unique": UNIQUE},
+        {"existing": [], "unique": UNIQUE},
+    ],
+)
+def test_a_journal_names_metadata_of_its_own_table_only(
+    tmp_path: Path, facts: dict[str, Any]
+) -> None:
+    table, other = tmp_path / "table", tmp_path / "other"
+    text = json.dumps(facts).replace("{other}", str(other)).replace("{table}", str(table))
+    for folder in (other, table / "metadata"):
+        folder.mkdir(parents=True)
+        (folder / f"00000-{UNIQUE}.metadata.json").write_text("theirs")
+    journal = planted(table, "writing", json.loads(text))
+    with pytest.raises(CorruptFileError, match="nothing was touched"):
+        journal.metadata_files()
+    assert other.is_dir()
+    own = planted(
+        other, "writing", {"folder": f"file:{other}/metadata", "existing": [], "unique": UNIQUE}
+    )
+    assert own.metadata_files() == []
+
+
+def test_a_revert_takes_files_out_of_folders_of_the_table_only(tmp_path: Path) -> None:
+    table, elsewhere = tmp_path / "table", tmp_path / "elsewhere"
+    inside = [f"{table}/data/a.parquet", f"file:{elsewhere}/k=1/b.parquet"]
+    for added in ([*inside, f"{tmp_path}/private"], [f"{table}/../private"], "private"):
+        begun = start_journal(
+            FileIO(),
+            str(table),
+            TABLE,
+            [HivePartition("db", "t", ("1",), storage=StorageDescriptor(location=str(elsewhere)))],
+            Choices(),
+        )
+        file = Path(begun.location) / "step-reverting.json"
+        file.write_text(json.dumps({"added": added, "pointer": None}))
+        *_, journal = find_journals(FileIO(), str(table))
+        with pytest.raises(CorruptFileError, match="nothing was touched"):
+            journal.added_files()
+        file.write_text(json.dumps({"added": inside, "pointer": None}))
+        assert journal.added_files() == inside
+
+
+def test_a_folder_that_no_journal_is_named_as_is_none(tmp_path: Path) -> None:
+    journal = begin(FileIO(), tmp_path)
+    for each in (journal.location, journal.copy):
+        Path(each).rename(Path(each).with_name("x"))
+    assert find_journals(FileIO(), str(tmp_path)) == []
