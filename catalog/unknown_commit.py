@@ -19,6 +19,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
+from icecomb.format.operation.own_folders import OwnFolders
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import (
     Changes,
@@ -161,7 +162,9 @@ def _judge(
         return CommitStatus(
             CommitState.UNKNOWN, "the table's metadata log does not reach back to its base", current
         )
-    leftovers = _unneeded(table, [*_manifests(table, new, added), location])
+    own = OwnFolders(now, table.io.properties)
+    written = own.manifests(_manifests(table, new, added)) + own.metadata_files([location])
+    leftovers = _unneeded(table, written)
     return CommitStatus(CommitState.NOT_COMMITTED, reason, current, leftovers)
 
 

@@ -31,6 +31,7 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.holding import Holding, is_interrupt
+from icecomb.format.operation.own_folders import OwnFolders
 from icecomb.format.property.table_property import (
     COMMIT_MAX_WAIT,
     COMMIT_MIN_WAIT,
@@ -393,7 +394,8 @@ def _delete_unlogged(
             return
         guard.check_deletable(new)
         kept = {entry.metadata_file for entry in new.metadata_log}
-        io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])
+        gone = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]
+        io.delete(OwnFolders(new, io.properties).metadata_files(gone))
 
 
 def _used_up(

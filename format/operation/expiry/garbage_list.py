@@ -25,6 +25,7 @@ from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError, N
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
+from icecomb.format.operation.own_folders import OwnFolders
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.storage.own_file import create_own
 
@@ -175,6 +176,7 @@ def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None
             continue
         if files is None:
             continue
+        files = without(files, OwnFolders(metadata, io.properties).outside(files.files))
         found = delete_garbage(io, _present(io, still_unreachable(io, files, metadata, (), others)))
         if not found.failed:
             delete_list(io, location)

@@ -1,0 +1,96 @@
+"""Files that somebody who may write to a table's folder names: nobody else's files go for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icecomb.catalog import load_catalog, unknown_commit
+from icecomb.catalog.commit import commit_status
+from icecomb.catalog.commit.commit_status import CommitState
+from icecomb.format.operation.expiry.garbage_list import write_list
+from icecomb.format.operation.expiry.reachability import UnreachableFiles
+from icecomb.format.spec.metadata_file import write_metadata
+from icecomb.format.spec.snapshot import MetadataLogEntry
+
+ROWS = pa.table({"id": [1]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "lake"))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    return table
+
+
+@pytest.fixture
+def thesis(tmp_path: Path) -> Path:
+    file = tmp_path / "home" / "thesis.odt"
+    file.parent.mkdir()
+    file.write_text("years")
+    return file
+
+
+def test_a_planted_list_of_garbage(table: Any, thesis: Path) -> None:
+    own = Path(table.location()) / "data" / "left.parquet"
+    own.touch()
+    files = UnreachableFiles(data_files=(f"file:{thesis}", str(own), f"{own}/../../../../{thesis}"))
+    path = Path(write_list(table.io, table.metadata, files).removeprefix("file:"))
+    os.utime(path, (time.time() - 3600,) * 2)
+    with table.expire_snapshots() as expire:
+        expire.retain_last(1)
+    assert thesis.exists()
+    assert not own.exists()
+
+
+def test_a_planted_log_of_metadata(table: Any, thesis: Path) -> None:
+    with table.transaction() as change:
+        change.set_properties(
+            {
+                "write.metadata.delete-after-commit.enabled": "true",
+                "write.metadata.previous-versions-max": "1",
+            }
+        )
+    current = Path(table.metadata_location.removeprefix("file:"))
+    other = thesis.with_name("v1.metadata.json")
+    other.write_text("{}")
+    within = Path(table.location().removeprefix("file:")) / "data" / "kept.parquet"
+    within.touch()
+    body = json.loads(current.read_text())
+    planted = [{"timestamp-ms": 1, "metadata-file": str(p)} for p in (thesis, other, within)]
+    body["metadata-log"] = planted + body["metadata-log"]
+    current.write_text(json.dumps(body))
+    table.refresh().append(ROWS)
+    assert all(path.exists() for path in (thesis, other, within))
+    assert len(table.metadata.metadata_log) == 1
+
+
+def test_a_planted_file_of_a_commit(
+    table: Any, thesis: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_status, "OLD_MS", -1)
+    base = table.metadata
+    snapshot = replace(
+        base.current_snapshot(), snapshot_id=7, parent_snapshot_id=None, manifest_list=str(thesis)
+    )
+    log = (*base.metadata_log, MetadataLogEntry(table.metadata_location, base.last_updated_ms))
+    lost = replace(base, snapshots=(*base.snapshots, snapshot), metadata_log=log)
+    folder = f"{table.location()}/metadata"
+    location = f"{folder}/00009-5a0f5bd2-0000-4000-8000-000000000000.metadata.json"
+    write_metadata(table.io, lost, location)
+    table.append(ROWS)
+    found = unknown_commit.commit_status(
+        table.catalog, table.identifier, location, expectation_sent=True
+    )
+    assert found.state is CommitState.NOT_COMMITTED
+    assert str(thesis) not in found.leftovers
