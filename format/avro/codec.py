@@ -13,6 +13,9 @@ _USUAL_RATIO: Final = 4
 
 _ISAL_LEVEL: Final = 2
 
+_HIGHEST_SNAPPY_RATIO: Final = 64
+"""Above what snappy's format can reach: a copy of 64 bytes takes at least two."""
+
 
 def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
     """Return the function that decompresses a block.
@@ -123,6 +126,8 @@ def _snappy(block: bytes) -> bytes:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             break
+    if size > len(block) * _HIGHEST_SNAPPY_RATIO:
+        raise ValueError(f"a block states {size} bytes, more than it can hold")
     content: bytes = pa.decompress(block[:-4], decompressed_size=size, codec="snappy", asbytes=True)
     if zlib.crc32(content).to_bytes(4, "big") != block[-4:]:
         raise ValueError("a block has a wrong checksum")

@@ -262,6 +262,8 @@ def _blocks(
         at += SYNC_SIZE
         total += count
         parts.append(decompress(block))
+        if count > len(parts[-1]):  # entries of manifests and lists are never empty
+            raise ValueError(f"a block states {count} records, more than its bytes can hold")
     return total, tuple(parts)
 
 

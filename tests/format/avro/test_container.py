@@ -1,0 +1,33 @@
+"""Containers whose blocks state more than their bytes can hold are damaged, and take no memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from icecomb.format.avro.container import encode_bytes, encode_long, header_bytes, parse_container
+from icecomb.format.errors import CorruptFileError
+
+SYNC = b"s" * 16
+SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]}
+
+
+def container(count: int, block: bytes, codec: str) -> bytes:
+    metadata = {"avro.schema": json.dumps(SCHEMA), "avro.codec": codec}
+    return header_bytes(metadata, SYNC) + encode_long(count) + encode_bytes(block) + SYNC
+
+
+@pytest.mark.parametrize(
+    ("count", "block", "codec"),
+    [
+        (1 << 40, b"\x02\x04", "null"),
+        (3, b"\x02\x04", "null"),
+        (1, b"\xff\xff\xff\xff\x0f" + b"\0" * 8, "snappy"),
+        (1, b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f" + b"\0" * 8, "snappy"),
+    ],
+)
+def test_more_than_a_block_can_hold_is_damage(count: int, block: bytes, codec: str) -> None:
+    with pytest.raises(CorruptFileError, match=r"a block states .* more than"):
+        parse_container(container(count, block, codec), "m.avro")
+    assert parse_container(container(2, b"\x02\x04", "null"), "m.avro").record_count == 2
