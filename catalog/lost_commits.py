@@ -24,6 +24,7 @@ from icecomb.format.errors import (
 from icecomb.format.operation.publication import check_not_picked
 from icecomb.format.operation.reapplication import Reapplication
 from icecomb.format.property.table_property import PUBLISHED_SNAPSHOTS
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.metadata_file import read_metadata
@@ -123,8 +124,8 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
     if current in known.values():
         raise ValidationError(
             f"{location} was written on the current metadata of {name}: no commit has followed it",
-            hint=f"icecomb repair {name} --to {location} points to it, if it was reported to its "
-            "writer as committed",
+            hint=f"{shell_command('repair', name, '--to', location)} points to it, if it was "
+            "reported to its writer as committed",
             table=name,
             path=location,
         )
@@ -133,8 +134,8 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
         raise ValidationError(
             f"It is unknown where {location} and {name} forked: the table's metadata log does "
             "not reach back to there",
-            hint=f"icecomb register {name}_lost {location} shows its rows; write those that are "
-            "missing to the table again",
+            hint=f"{shell_command('register', f'{name}_lost', location)} shows its rows; write "
+            "those that are missing to the table again",
             table=name,
             path=location,
         )

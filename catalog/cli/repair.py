@@ -8,6 +8,7 @@ import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, UNKNOWN_COMMIT, Application
 from icecomb.catalog.cli.output.output import exact_moment
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.catalog.lost_commits import LostCommit
@@ -69,7 +70,8 @@ def settle(
     if found.leftovers and not removed:
         application.warn(
             "dry run: add --yes to remove the leftovers; if the commit was reported to its writer "
-            f"as done, bring it back first: icecomb repair {table} --reapply {metadata_file}"
+            "as done, bring it back first: "
+            f"{shell_command('repair', table, '--reapply', metadata_file)}"
         )
     if found.state is CommitState.PENDING and not yes:
         first = "add --yes to make it impossible, or " if checked else ""

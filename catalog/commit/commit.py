@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -39,6 +38,7 @@ from icecomb.format.property.table_property import (
     COMMIT_TOTAL_TIMEOUT,
     METADATA_DELETE_AFTER_COMMIT,
 )
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
             f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
             f"New metadata: {new.location}; current metadata: {seen}",
             hint="nothing was deleted; before you repeat the commit, ask for its outcome: "
-            f"icecomb commit settle {shlex.join((*checked, pointer.name, new.location))}",
+            f"{shell_command('commit', 'settle', *checked, pointer.name, new.location)}",
             table=pointer.name,
             new=new.location,
             current=outcome.current,

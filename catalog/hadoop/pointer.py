@@ -43,6 +43,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.format.holding import Holding
@@ -112,7 +113,8 @@ class HadoopPointer:
             f"Files of {self._name} cannot be deleted from here: its folder is {self._folder}, but "
             f"its metadata names {location}, whose files may be needed by a table there",
             hint=f"open {location} instead if that is this table by another path; else make this "
-            f"one independent: icecomb table relocate {newest} --to <another folder> --copy",
+            f"one independent: {shell_command('table', 'relocate', newest)} --to <another folder> "
+            "--copy",
             table=self._name,
             path=location,
         )

@@ -1,4 +1,4 @@
-"""Commands that fix findings, as words that a shell accepts as printed.
+"""Commands that fix findings, as words.
 
 A command is offered only if `Table.maintenance` has the action, and the table allows it; so none
 is printed that does not exist, or would be refused.
@@ -6,10 +6,8 @@ is printed that does not exist, or would be refused.
 
 from __future__ import annotations
 
-import os
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.property.table_property import GC_ENABLED
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 Words = tuple[str, ...]
-PROGRAM: Final = "icecomb"
 
 
 def name_of(table: Table) -> str:
@@ -31,36 +28,6 @@ def name_of(table: Table) -> str:
     if any("." in part or "/" in part or not part for part in parts):
         return table.location()
     return ".".join(parts)
-
-
-def command_line(words: Iterable[str], options: Sequence[str] = ()) -> str:
-    """Format a command as a line for a shell.
-
-    Args:
-        words: The words after the program.
-        options: Global options, which precede the words.
-
-    Raises:
-        UnicodeEncodeError: If a word cannot be encoded as a program's argument.
-    """
-    return " ".join(map(quoted, (PROGRAM, *options, *words)))
-
-
-def quoted(word: str) -> str:
-    """Quote a word for a shell; one with control characters as bash's $'...'."""
-    if word.isprintable():
-        return shlex.quote(word)
-    shown = "".join(_escaped(character) for character in word)
-    return f"$'{shown}'"
-
-
-def _escaped(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    # an exclamation mark starts history expansion in bash
-    if character.isprintable() and character != "!":
-        return character
-    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
 
 
 class Remedies:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from icecomb.catalog.health.command import command_line
 from icecomb.catalog.report.finding import Severity
+from icecomb.format.shell_command import shell_command
 
 _ORDER: Final = {severity: at for at, severity in enumerate(Severity)}
 
@@ -40,9 +41,10 @@ class HealthFinding:
         if self.words is None:
             return None
         try:
-            return command_line(self.words, options)
+            os.fsencode("".join((*options, *self.words)))
         except UnicodeEncodeError:  # a lone surrogate: no shell can pass such a name
             return None
+        return shell_command(*self.words, options=options)
 
     def to_json(self, options: Sequence[str] = ()) -> dict[str, Any]:
         """Return the finding for programs."""

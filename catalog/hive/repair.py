@@ -25,6 +25,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -256,7 +257,7 @@ def _lost(catalog: HiveCatalog, entry: HiveTable) -> Exception:
     return ValidationError(
         f"{entry.full_name}: its metadata file cannot be read: {entry.metadata_location}"
         f"{reservation}",
-        hint=f"icecomb repair {entry.full_name} --to {found.location}"
+        hint=shell_command("repair", entry.full_name, "--to", found.location)
         if found
         else "its folder has no older metadata file: restore it from a backup",
         table=entry.full_name,

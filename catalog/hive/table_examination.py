@@ -24,6 +24,7 @@ from icecomb.catalog.lost_commits import is_settled
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
 from icecomb.format.property.table_property import HIVE_LOCK
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
@@ -91,8 +92,14 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
         Severity.PROBLEM,
         "metadata file",
         f"{said}; the newest one that can be read is {found.location}: {found.reservation}",
-        f"icecomb repair {entry.full_name} --to {found.location}",
+        shell_command("repair", entry.full_name, "--to", found.location),
     )
+
+
+def _either(entry: HiveTable, location: str) -> str:
+    back = shell_command("repair", entry.full_name, "--reapply", location)
+    seen = shell_command("register", f"{entry.full_name}_lost", location)
+    return f"bring it back: {back}; to look at it: {seen}"
 
 
 def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> Iterator[Finding]:
@@ -127,7 +134,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             "pointer",
             f"it went backwards: {sure.location} was committed after {location}, which the table "
             "points at",
-            f"icecomb repair {entry.full_name} --to {sure.location}"
+            shell_command("repair", entry.full_name, "--to", sure.location)
             + (perhaps if last is not sure else ""),
         )
     elif lost:
@@ -137,8 +144,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             "pointer",
             f"it went backwards, and others went on from there: {newest.location} was committed, "
             "and is not in the table's history",
-            f"bring it back: icecomb repair {entry.full_name} --reapply {newest.location}; to look "
-            f"at it: icecomb register {entry.full_name}_lost {newest.location}",
+            _either(entry, newest.location),
         )
     else:
         yield Finding(Severity.OK, "pointer", "it never went backwards, as far as the folder tells")
@@ -148,7 +154,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             Severity.NOTE,
             "leftover",
             f"{one.location} was written and, as far as is known, not committed",
-            f"icecomb commit settle {entry.full_name} {one.location}",
+            shell_command("commit", "settle", entry.full_name, one.location),
         )
     followed = (known | {one.name for one in lost}) - {current}
     forks = [
@@ -166,9 +172,7 @@ def _trail(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
             f"{one.location} was written on {one.base}, and the table's history went on "
             "without it: its commit failed, or an old copy of the entry (Hive's alter_table) took "
             "it away after its writer was told that it was made",
-            f"if that writer was told so, bring it back: icecomb repair {entry.full_name} "
-            f"--reapply {one.location}; to look at it: icecomb register {entry.full_name}_lost "
-            f"{one.location}",
+            f"if that writer was told so, {_either(entry, one.location)}",
         )
 
 

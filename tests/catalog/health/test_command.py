@@ -3,64 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from icecomb.catalog import open_table
 from icecomb.catalog.cli.application import icecomb
-from icecomb.catalog.health.command import Remedies, break_lock, command_line, name_of, quoted
+from icecomb.catalog.health.command import Remedies, break_lock, name_of
 from icecomb.catalog.maintenance import Maintenance
+from icecomb.format.shell_command import shell_command
 from tests.catalog.health.made_table import GB, append, data, lake_in, new_table
-
-HOSTILE = [
-    "plain",
-    "two words",
-    "it's",
-    'say "x"',
-    "$(reboot)",
-    "`id`",
-    "a;b|c&d>e",
-    "new\nline",
-    "tab\there",
-    "bell\x07 and \x1b[2J",
-    "back\\slash",
-    "new\nline's \\ back",
-    "\u202egnp.exe",
-    "\u00e4\u00f6\U0001f600",
-    "*?[a]{b,c}~",
-    "!history",
-    "new\nline!history",
-    "",
-]
-
-
-def words_of(line: str) -> list[str]:
-    """What bash makes of the words of a line."""
-    script = 'f() { printf "%s\\0" "$@"; }; f ' + line
-    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)  # noqa: S607
-    return done.stdout.decode().split("\0")[:-1]
-
-
-@pytest.mark.parametrize("word", HOSTILE)
-def test_a_word_comes_back_from_a_shell_and_nothing_obeys_it(word: str) -> None:
-    shown = quoted(word)
-    assert shown.isprintable()
-    assert words_of(shown) == [word]
-
-
-def test_a_line_is_one_command_with_these_words() -> None:
-    line = command_line(("maintain", *HOSTILE), ["--uri", "thrift://a b"])
-    assert words_of(line) == ["icecomb", "--uri", "thrift://a b", "maintain", *HOSTILE]
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8))
-def test_any_word_comes_back(word: str) -> None:
-    assert words_of(quoted(word)) == [word]
 
 
 def actions() -> dict[str, click.Command]:
@@ -139,4 +92,4 @@ def test_a_name_that_looks_like_an_option_is_none(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_broken_by_its_number() -> None:
-    assert command_line(break_lock(17)) == "icecomb locks break 17 --yes"
+    assert shell_command(*break_lock(17)) == "icecomb locks break 17 --yes"
