@@ -381,6 +381,13 @@ def test_a_digest_is_what_rfc_2831_says():
         Digest(DelegationToken(b"who", b"secret")).answer(b'nonce="abc",qop="auth-conf"')
 
 
+@pytest.mark.parametrize("protection", ["auth-int", "auth-conf"])
+def test_a_token_sends_nothing_where_messages_are_to_be_sealed(protection):
+    """A server, or somebody in between, may offer less than it was told to."""
+    with pytest.raises(SaslError, match=f"asks for {protection}.*nothing was sent"):
+        Digest(DelegationToken(b"who", b"secret"), protection)
+
+
 @pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
 def test_whoever_may_act_for_others_is_served_as_the_one_he_acts_for(kerberized, alice):
     """``hadoop.proxyuser.alice.hosts`` and ``.groups`` of the metastore let alice act for bob."""

@@ -223,13 +223,13 @@ class Connection:
         token = sasl.token
         if token is None and sasl.proxy_user is not None:
             token = self._token_of(sasl.proxy_user, sasl, settings)
-        if token is not None:
-            mechanism = Digest(token)
-        else:
-            mechanism = Kerberos(
-                sasl.service_at(host), sasl.principal, sasl.keytab, sasl.protection
-            )
         try:
+            if token is not None:
+                mechanism = Digest(token, sasl.protection)
+            else:
+                mechanism = Kerberos(
+                    sasl.service_at(host), sasl.principal, sasl.keytab, sasl.protection
+                )
             negotiate(self._transport, mechanism)
         except MetastoreError as error:
             raise UnreachableError(

@@ -171,11 +171,23 @@ class Digest:
 
     Args:
         token: The metastore's token for the user that this client acts for.
+        protection: As of `Kerberos`: what a server offers does not count here, as nothing proves
+            who offers it.
+
+    Raises:
+        SaslError: If messages are to be sealed.
     """
 
     name = "DIGEST-MD5"
 
-    def __init__(self, token: DelegationToken) -> None:
+    def __init__(self, token: DelegationToken, protection: str | None = None) -> None:
+        if protection not in {None, "auth"}:
+            raise SaslError(
+                f"hadoop.rpc.protection asks for {protection}, and with a delegation token icecomb "
+                "seals no messages: nothing was sent",
+                hint="use Kerberos (no token); or TLS (hive.metastore.use.SSL) with "
+                "hadoop.rpc.protection=authentication",
+            )
         self._user = base64.b64encode(token.identifier).decode()
         self._password = base64.b64encode(token.password).decode()
         self._expected: str | None = None
