@@ -224,7 +224,7 @@ class Journal:
         found = _read(self.io, self._step_location(step, attempt))
         for name, kind in _FACTS.get(step, {}).items():
             if name in found and not kind(found[name]):
-                raise self._foreign(step, f"its {name} is no such thing")
+                raise self._foreign(step, f"its {name} is not what icecomb writes")
         if step is Step.WRITING:
             own, named = plain_texts(
                 [f"{self.home}/metadata", found.get("folder", "")], self.io.properties

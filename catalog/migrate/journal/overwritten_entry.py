@@ -75,7 +75,7 @@ def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> Overwrit
 
 
 def dropped_commits(io: FileIO, table: HiveTable, journal: Journal) -> MigrationError | None:
-    """Return why a table made anew in the folder of a migrated one lacks that table's commits.
+    """Return why a table re-created in the folder of a migrated one lacks that table's commits.
 
     Their files are in ``data``, where neither Hive nor a migration of the new table looks for any.
     Return None if the entry is not such a table, or the migrated one had no commits of its own.

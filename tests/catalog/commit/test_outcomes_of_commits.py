@@ -168,7 +168,7 @@ def test_metadata_files_are_deleted_that_the_log_has_forgotten_and_no_others(tmp
     metadata = replace(
         pointer.current.metadata, properties={**pointer.current.metadata.properties, **told}
     )
-    places = [tmp_path / f"v{number}" for number in range(6)]
+    places = [tmp_path / f"v{number}.metadata.json" for number in range(6)]
     pointer.current = MetadataVersion(str(places[0]), metadata)
 
     def stage(_: object, changed: Any) -> MetadataVersion:
@@ -182,7 +182,7 @@ def test_metadata_files_are_deleted_that_the_log_has_forgotten_and_no_others(tmp
     for number in range(5):
         tried(pointer, append(str(number)))
     there = [place.name for place in places if place.exists()]
-    assert there == ["v3", "v4", "v5"]
+    assert there == [f"v{number}.metadata.json" for number in (3, 4, 5)]
     assert [entry.metadata_file for entry in pointer.current.metadata.metadata_log] == [
         str(places[3]),
         str(places[4]),

@@ -283,7 +283,7 @@ abstract class BaseSessionCatalog
         return true;
       }
     } catch (RuntimeException unloadable) {
-      // up to Spark 3.5 it loads the table, which fails by Iceberg's storage handler: ours knows it
+      // up to Spark 3.5 it loads the table, which fails by Iceberg's storage handler
     }
     return catalogOf(table).tableExists(table);
   }
