@@ -37,6 +37,7 @@ from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
+from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import FolderEngine
@@ -356,6 +357,20 @@ def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]
     yield from each(SILENT, "examining", "files", locations, find)
 
 
+def _check_location(table: Table, name: str) -> None:
+    """Refuse a location that anybody may have written into the metadata: it proves nothing."""
+    pointer, location = table.metadata_location, table.location()
+    file, folder = plain_texts([pointer, location], table.io.properties)
+    if not file.startswith(f"{folder.rstrip('/')}/"):
+        raise ValidationError(
+            f"{name} has the location {location}, and its metadata file is not there: {pointer}; "
+            "whether the folder is the table's own cannot be told",
+            hint="name the folder, if it is: `--location`, or the argument location",
+            table=name,
+            path=location,
+        )
+
+
 def _check(table: Table, search: OrphanSearch) -> None:
     """Refuse tables that must not be cleaned up, and unknown arguments."""
     name = ".".join(table.name())
@@ -367,6 +382,8 @@ def _check(table: Table, search: OrphanSearch) -> None:
             hint=deletion_remedy(table.properties, name),
             table=name,
         )
+    if search.location is None:
+        _check_location(table, name)
     if search.prefix_mismatch_mode not in MODES:
         raise ValidationError(
             f"There is no prefix_mismatch_mode {search.prefix_mismatch_mode!r}",

@@ -15,6 +15,7 @@ import pytest
 from icecomb.catalog import load_catalog, unknown_commit
 from icecomb.catalog.commit import commit_status
 from icecomb.catalog.commit.commit_status import CommitState
+from icecomb.format.errors import ValidationError
 from icecomb.format.operation.expiry.garbage_list import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.spec.metadata_file import write_metadata
@@ -94,3 +95,18 @@ def test_a_planted_file_of_a_commit(
     )
     assert found.state is CommitState.NOT_COMMITTED
     assert str(thesis) not in found.leftovers
+
+
+def test_a_planted_location(catalog: Any, namespace: str, thesis: Path) -> None:
+    table = catalog.create_table(f"{namespace}.t", ROWS.schema)
+    table.append(ROWS)
+    current = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(current.read_text())
+    own = body["location"]
+    os.utime(thesis, (0, 0))
+    for location in (thesis.parent, f"{own}/../../../home", f"{own}2"):
+        current.write_text(json.dumps({**body, "location": str(location)}))
+        with pytest.raises(ValidationError, match="and its metadata file is not there"):
+            catalog.load_table(f"{namespace}.t").maintenance.remove_orphan_files()
+    found = table.maintenance.remove_orphan_files(location=str(thesis.parent))
+    assert [Path(one).name for one in found.orphan_file_location] == [thesis.name]

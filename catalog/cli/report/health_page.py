@@ -60,7 +60,7 @@ def check_writable(page: str) -> None:
     Raises:
         click.UsageError: If its folder does not exist.
     """
-    folder = Path(page).resolve().parent
+    folder = Path(page).absolute().parent
     if not folder.is_dir():
         raise click.UsageError(f"--html {page}: there is no folder {folder}")
 
@@ -85,7 +85,8 @@ def write(
         count=count,
         state=state,
     )
-    target = Path(place).resolve()
+    # a link of this name is replaced, not followed: who made it may not be who runs this
+    target = Path(place).absolute()
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as out:

@@ -144,6 +144,15 @@ def test_the_page_forbids_itself_to_load_or_run_anything(tmp_path: Path) -> None
     assert "@import" not in text
 
 
+def test_a_link_of_its_name_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    theirs = tmp_path / "bashrc"
+    theirs.write_text("mine")
+    (tmp_path / "health.html").symlink_to(theirs)
+    page = written(tmp_path, [ill("t")])
+    assert theirs.read_text() == "mine"
+    assert not page.is_symlink()
+
+
 def test_commands_stand_as_they_run(tmp_path: Path) -> None:
     found = parsed(written(tmp_path, [ill("it's $(x)")]).read_text())
     line = "icecomb --uri thrift://x maintain x 'it'\"'\"'s $(x)'"
