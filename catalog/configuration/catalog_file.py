@@ -11,10 +11,17 @@
           write.target-file-size-bytes: 268435456
 
 Nested keys are joined by dots, lists by commas.
+
+The working directory may be anybody's, and its file may have come along with somebody's project. It
+is read only if it is this user's (or root's) and nobody else may write to it; and where it names a
+server, the secrets of the user's own file are not sent there.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration.setting import Setting
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.property.property import is_secret
 
 if TYPE_CHECKING:
     import yaml
@@ -29,6 +37,11 @@ if TYPE_CHECKING:
 NAME: Final = "icecomb.yaml"
 HOME: Final = "ICECOMB_HOME"
 _KEYS: Final = ("catalog", "default-catalog")
+_PLACE: Final = re.compile(
+    r"(?i)(?:^|[.\-_])(?:uri|url|endpoint|host|address|authority|proxy|conf-dir|ca-path|"
+    r"nameservices|defaultfs)(?:[.\-_]|$)"
+)
+"""Properties that say where credentials are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +84,11 @@ def _is_somewhere() -> bool:
 def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
     """Merge the contents of the files that exist; key by key, later files win.
 
+    Where a later file says where a catalog is, it gets no secrets of an earlier one.
+
     Raises:
-        ConfigurationError: If a file is unreadable or has an unknown key; names file and line.
+        ConfigurationError: If a file is unreadable, has an unknown key (names file and line), or is
+            in the working directory and may be somebody else's.
     """
     default: Setting | None = None
     catalogs: dict[str, dict[str, Setting]] = {}
@@ -86,13 +102,37 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
             ) from error
         default = found.default or default
         for name, properties in found.catalogs.items():
-            catalogs.setdefault(name, {}).update(properties)
+            known = catalogs.get(name, {})
+            if any(map(_PLACE.search, properties)):
+                known = {key: value for key, value in known.items() if not is_secret(key)}
+            catalogs[name] = {**known, **properties}
     return CatalogFile(default, catalogs)
+
+
+def _check_own(path: Path) -> None:
+    """Refuse a file that another user may have written.
+
+    Raises:
+        ConfigurationError: If it is another user's, or others may write to it.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return  # told when it is read
+    if status.st_uid in {os.geteuid(), 0} and not status.st_mode & stat.S_IWOTH:
+        return
+    raise ConfigurationError(
+        f"{path} is not read: it belongs to user {status.st_uid}, or everybody may write to it; it "
+        "could send your credentials anywhere",
+        hint="remove it, or make it yours alone (chmod 600); or run icecomb in another folder",
+    )
 
 
 def _read(path: Path) -> CatalogFile:
     import yaml
 
+    if _is_somewhere() and path.parent == Path.cwd():
+        _check_own(path)
     try:
         root = yaml.compose(path.read_text("utf-8"), Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,39 @@ def test_a_password_in_an_address_is_refused_without_showing_it(uri):
     with pytest.raises(ConfigurationError, match="is not the address of a Hive metastore") as error:
         load_catalog("lake", uri=uri)
     assert "hunter2" not in str(error.value)
+
+
+def test_a_file_that_somebody_else_can_write_is_not_read_in_the_working_directory(
+    environment, tmp_path, monkeypatch
+):
+    file = tmp_path / "icecomb.yaml"
+    file.write_text("catalog:\n  lake:\n    s3.endpoint: http://theirs\n")
+    assert load_configuration("lake", {}, environment).properties["s3.endpoint"] == "http://theirs"
+    file.chmod(0o666)
+    with pytest.raises(ConfigurationError, match=r"icecomb\.yaml is not read"):
+        load_configuration("lake", {}, environment)
+    file.chmod(0o644)
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    else:
+        os.chown(file, 4711, -1)
+    with pytest.raises(ConfigurationError, match=r"is not read: it belongs to user"):
+        load_configuration("lake", {}, environment)
+
+
+@pytest.mark.parametrize("place", ["s3.endpoint", "adls.account-host", "uri", "hadoop-conf-dir"])
+def test_who_names_a_server_gets_no_secrets_of_another_file(environment, tmp_path, place):
+    (tmp_path / "home").mkdir()
+    far = "catalog:\n  lake: {s3.secret-access-key: mine, x.a: far, s3.endpoint: http://far}\n"
+    (tmp_path / "home" / "icecomb.yaml").write_text(far)
+    near = tmp_path / "icecomb.yaml"
+    near.write_text("catalog:\n  lake: {x.b: near}\n")
+    found = load_configuration("lake", {}, environment).properties
+    assert (found["s3.secret-access-key"], found["x.b"]) == ("mine", "near")
+    near.write_text(f"catalog:\n  lake: {{{place}: {tmp_path}}}\n")
+    found = load_configuration("lake", {}, environment).properties
+    assert "s3.secret-access-key" not in found
+    assert found["x.a"] == "far"
 
 
 def test_files_and_folders_that_are_not_there_are_no_error_but_unreadable_ones_are(
