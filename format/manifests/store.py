@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -51,10 +52,13 @@ class ManifestStore:
         self.limit = limit
         self._bytes: int | None = None
         self._lock = Lock()
+        self._is_own: bool | None = None
 
     def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
         """Return the stored columns of a manifest if they are intact and have these statistics."""
         path = self._path(manifest)
+        if not self._is_trusted():
+            return None
         try:
             with pa.memory_map(str(path)) as mapped:
                 content = mapped.read_buffer()
@@ -74,6 +78,9 @@ class ManifestStore:
     def keep(self, columns: ManifestColumns) -> None:
         """Store a manifest, replacing an earlier copy."""
         try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_trusted():
+                return
             encoded = _encode(columns)
             checksum = isal_zlib.crc32(encoded).to_bytes(_CHECKSUM_BYTES, "little")
             size = encoded.size + _CHECKSUM_BYTES
@@ -84,6 +91,23 @@ class ManifestStore:
         except OSError as error:
             self._bytes = None
             _LOG.warning("Cannot store a decoded manifest in %s: %s", self.folder, error)
+
+    def _is_trusted(self) -> bool:
+        """Return whether nobody else can put files into the folder, which would be believed."""
+        if self._is_own is None:
+            try:
+                status = self.folder.stat()
+            except OSError:
+                return False  # there is none yet
+            others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            self._is_own = status.st_uid == os.geteuid() and not others
+            if not self._is_own:
+                _LOG.warning(
+                    "%s is not used for decoded manifests: other users may write to it; give the "
+                    "folder to the user alone (chmod 700)",
+                    self.folder,
+                )
+        return self._is_own
 
     def _path(self, manifest: ManifestFile) -> Path:
         name = hashlib.sha256(repr((_LAYOUT, cache_key(manifest))).encode())

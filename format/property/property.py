@@ -26,7 +26,9 @@ _SECRET: Final = re.compile(
     r"(^|[.\-_])(key|sas)([.\-_]|$)",
     re.IGNORECASE,
 )
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
+_WITH_GROUPS: Final = "ugi"
+"""PyIceberg's property of the user's name and groups; the secret of a metastore is one of these."""
+_USER_INFO: Final = re.compile(r"(?<=://)[^/\s,]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,8 @@ def without_users(text: str) -> str:
 
 def shown(key: str, value: str) -> str:
     """Return a value for people and logs: secrets are hidden, addresses are without users."""
+    if key == _WITH_GROUPS and ":" in value:
+        return f"{value.partition(':')[0]}:{HIDDEN}"
     return HIDDEN if is_secret(key) else without_users(value)
 
 

@@ -32,7 +32,7 @@ def planner(spark: SparkSession) -> int:
     """The process that plans for the catalogs of a session; tests' own planners are not meant."""
     handles = spark._jvm.java.lang.ProcessHandle.current().children().toArray()  # type: ignore[union-attr]
     commands = {handle.pid(): handle.info().commandLine().orElse("") for handle in handles}
-    [pid] = [pid for pid, line in commands.items() if "-m icecomb.spark.planner" in line]
+    [pid] = [pid for pid, line in commands.items() if "icecomb.spark.planner" in line]
     return int(pid)
 
 

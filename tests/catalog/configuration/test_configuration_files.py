@@ -15,7 +15,7 @@ from icecomb.catalog.configuration.configuration import (
 )
 from icecomb.catalog.configuration.setting import Properties
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property.property import HIDDEN, flag, is_secret, number
+from icecomb.format.property.property import HIDDEN, flag, is_secret, number, shown
 from icecomb.format.storage.site_file import read_site_files, resolve
 
 
@@ -281,6 +281,19 @@ def test_secrets_are_shown_nowhere(environment, key):
         with pytest.raises(ConfigurationError) as error:
             act()
         assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "seen"),
+    [
+        ("ugi", "me:hunter2", f"me:{HIDDEN}"),
+        ("ugi", "me", "me"),
+        ("https.proxy", "http://me:hunt@er2@proxy:3128/x@y", "http://proxy:3128/x@y"),
+        ("uri", "thrift://a:1,thrift://me:hunter2@b:2", "thrift://a:1,thrift://b:2"),
+    ],
+)
+def test_a_part_of_a_value_may_be_secret(key, value, seen):
+    assert shown(key, value) == seen
 
 
 @pytest.mark.parametrize(

@@ -342,3 +342,20 @@ def test_columns_without_statistics_hold_their_own_buffers_only(tmp_path):
     arrays = [columns.column(name) for name in columns.names] + [columns.partition(0)]
     held = sum(array.get_total_buffer_size() for array in arrays)
     assert held < 2 * columns.nbytes
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_that_others_can_write_to_is_not_believed(tmp_path, caplog, mode):
+    written = manifest(tmp_path)
+    columns = read_manifest_columns(FileIO(), written, cache=None)
+    folder = tmp_path / "store"
+    ManifestStore(folder, 1 << 30).keep(columns)
+    assert ManifestStore(folder, 1 << 30).find(written, columns.statistics) is not None
+    folder.chmod(mode)
+    other = ManifestStore(folder, 1 << 30)
+    assert other.find(written, columns.statistics) is None
+    (file,) = folder.iterdir()
+    file.unlink()
+    other.keep(columns)
+    assert list(folder.iterdir()) == []
+    assert "other users may write to it" in caplog.text

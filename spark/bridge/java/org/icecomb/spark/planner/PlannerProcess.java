@@ -22,6 +22,12 @@ import java.util.concurrent.TimeoutException;
  */
 final class PlannerProcess {
 
+  /** Nothing is imported from the working directory, which may hold a stranger's json.py. */
+  private static final String START =
+      "import sys; sys.path[:] = [each for each in sys.path if each not in ('', '.')]; "
+          + "from runpy import run_module; "
+          + "run_module('icecomb.spark.planner', None, '__main__', True)";
+
   private static final int START_SECONDS = 60;
   private static final int CONNECT_MS = 5_000;
   private static final int GREETING_MS = 10_000;
@@ -52,9 +58,9 @@ final class PlannerProcess {
     for (byte b : secret) {
       token.append(String.format("%02x", b));
     }
-    ProcessBuilder builder = new ProcessBuilder(python, "-m", "icecomb.spark.planner");
+    ProcessBuilder builder = new ProcessBuilder(python, "-c", START);
     builder.environment().put("ICECOMB_PLANNER_TOKEN", token.toString());
-    // -m puts the working directory first on Python's path: a json.py there must not be run
+    // the processes that it starts import nothing from there, either (Python 3.11)
     builder.environment().put("PYTHONSAFEPATH", "1");
     Process process;
     try {
