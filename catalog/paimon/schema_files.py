@@ -63,9 +63,10 @@ class SchemaFiles:
                 hint="Name the table's folder, the one that holds schema and snapshot.",
                 path=self.location,
             )
-        missing = sorted(set(range(found[-1])) - set(found))
-        if missing:
-            path = self.path(missing[0])
+        # the first gap: the name of one empty file may state any number
+        missing = next((at for at, number in enumerate(found) if at != number), None)
+        if missing is not None:
+            path = self.path(missing)
             raise CorruptFileError(
                 f"{path} is missing, though there is schema-{found[-1]}",
                 hint="Restore it from a backup: data files written with it need it. Nothing was "

@@ -19,7 +19,7 @@ from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.path_range import path_range
-from icecomb.format.rows.deletes.vector_reader import VectorReader
+from icecomb.format.rows.deletes.vector_reader import VectorReader, damaged_vector
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.values.arrow_projection import FileField
@@ -77,6 +77,11 @@ class PositionDeletes:
         delete_files = tuple(delete_files)
         vectors = [file for file in delete_files if file.is_deletion_vector]
         if vectors:
+            stated, rows = vectors[0].record_count, data_file.record_count
+            if 0 <= rows < stated:  # memory is asked for as many
+                raise damaged_vector(
+                    vectors[0], f"states {stated} deleted rows of a file of {rows}"
+                )
             deleted = self._vectors.of(path, vectors)
             return deleted if len(deleted) else None
         found = [self._from_file(path, d) for d in delete_files]

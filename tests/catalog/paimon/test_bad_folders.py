@@ -30,6 +30,7 @@ def rewritten(path, **members):
 
 BAD = {
     "missing schema-0": (lambda s: s.rename(s.with_name("schema-1")), "schema-0 is missing, though"),
+    "far": (lambda s: shutil.copy(s, s.with_name("schema-99999999999")), "schema-1 is missing, though"),
     "gap": (lambda s: shutil.copy(s, s.with_name("schema-2")), "schema-1 is missing, though"),
     "truncated": (lambda s: s.write_text(s.read_text()[:-9]), "schema-0 is truncated or not JSON"),
     "empty": (lambda s: s.write_text(""), "schema-0 is truncated or not JSON"),

@@ -294,7 +294,7 @@ DAMAGED = [
     ({"content_size_in_bytes": 1 << 40}, "ends at byte 1099511627780 of a file of 46"),
     ({"content_size_in_bytes": 1 << 40, "file_size_in_bytes": 1 << 50}, "ends at byte 1099511627780 of a file of 46"),
     ({"record_count": 2}, "has 1 positions, not 2"),
-    ({"record_count": 1 << 60}, "has 1 positions, not 1152921504606846976"),
+    ({"record_count": 1 << 60}, "states 1152921504606846976 deleted rows of a file of 200"),
     ({"referenced_data_file": "/t/other"}, "is not that of"),
 ]  # fmt: skip
 
@@ -381,6 +381,13 @@ def test_a_puffin_file_that_is_gone_says_which_data_file_suffers(tmp_path, data)
         match=f"data file {data.file_path} cannot be read: .*v.puffin does not exist",
     ):
         rows(tmp_path, FileScanTask(data, (vector,)))
+
+
+def test_a_vector_has_no_more_rows_than_its_data_file(tmp_path, data):
+    """A few bytes of runs may state two to the power of 30."""
+    vector = vector_file(tmp_path / "v.puffin", data.file_path, blob_of(1), data.record_count + 1)
+    with pytest.raises(CorruptFileError, match=r"states \d+ deleted rows of a file of \d+"):
+        PositionDeletes(FileIO()).of(data, [vector])
 
 
 def test_a_vector_takes_the_place_of_position_delete_files(tmp_path, write_file):
