@@ -1088,8 +1088,8 @@ MUTATIONS = [
     Mutation(
         "metadata files that the log still names are deleted",
         "catalog/commit/commit.py",
-        "io.delete([e.metadata_file for e in base.metadata_log if e.metadata_file not in kept])",
-        "io.delete([e.metadata_file for e in base.metadata_log])",
+        "gone = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]",
+        "gone = [e.metadata_file for e in base.metadata_log]",
         ("tests/catalog/commit/test_outcomes_of_commits.py",),
     ),
     Mutation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -205,7 +206,7 @@ def test_after_finalize_the_way_on_is_to_register_the_pointer(make_hive_table: A
 def test_a_plan_says_that_a_journal_cannot_be_read(make_hive_table: Any) -> None:
     """Whether the table was migrated before is unknown then."""
     table = make_hive_table({"id": "bigint"}, rows=numbers(1))
-    damaged = table.folder / FOLDER / "1" / "journal.json"
+    damaged = table.folder / FOLDER / "20261128T120000.000000Z-0a1b2c3d" / "journal.json"
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{")
     (blocked,) = migrate.plan(table.catalog, table.name).blockers
@@ -219,7 +220,9 @@ def test_a_plan_says_that_a_journal_cannot_be_read(make_hive_table: Any) -> None
 def journal(tmp_path: Any) -> Journal:
     old = HiveTable("db", "t", create_time=1)
     made = start_journal(FileIO(), str(tmp_path), old, [], Choices())
-    made.record(Step.PREPARED, uuid="u", **{"metadata-location": f"{tmp_path}/metadata/1.json"})
+    made.record(
+        Step.PREPARED, uuid=str(uuid4()), **{"metadata-location": f"{tmp_path}/metadata/1.json"}
+    )
     return made
 
 
