@@ -37,7 +37,7 @@ from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
-from icecomb.format.storage.location import plain_texts
+from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.session_listing import FolderEngine
@@ -360,7 +360,7 @@ def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]
 def _check_location(table: Table, name: str) -> None:
     """Refuse a location that anybody may have written into the metadata: it proves nothing."""
     pointer, location = table.metadata_location, table.location()
-    file, folder = plain_texts([pointer, location], table.io.properties)
+    file, folder = linked_texts([pointer, location], table.io.properties)
     if not file.startswith(f"{folder.rstrip('/')}/"):
         raise ValidationError(
             f"{name} has the location {location}, and its metadata file is not there: {pointer}; "
