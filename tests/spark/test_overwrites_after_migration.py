@@ -44,6 +44,7 @@ FORMS = (
     "INSERT INTO {t} SELECT 25, 'x', ''",
     "frame: SELECT 26, '', ''",
 )
+NULL = "__HIVE_DEFAULT_PARTITION__"
 MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -99,7 +100,9 @@ def after(peer, table, form):
         peer.insert_into(table, form.removeprefix("frame: "))
     else:
         peer.sql(form.format(t=table))
-    return sorted(peer.sql(f"SELECT id, a, b FROM {table}"))
+    rows = peer.sql(f"SELECT id, a, b FROM {table}")
+    # where Hive's own reader is used (Avro) Spark shows the name of the null partition
+    return sorted(([None if v == NULL else v for v in row] for row in rows), key=str)
 
 
 @pytest.mark.parametrize(

@@ -282,8 +282,8 @@ abstract class BaseSessionCatalog
       if (isKnownToSpark(table)) {
         return true;
       }
-    } catch (RuntimeException unloadable) {
-      // up to Spark 3.5 it loads the table, which fails by Iceberg's storage handler
+    } catch (Exception unloadable) {
+      // up to Spark 4.1 it loads the table, which fails by Iceberg's storage handler
     }
     return catalogOf(table).tableExists(table);
   }
