@@ -171,7 +171,7 @@ def _judge(
 def _unneeded(table: Table, leftovers: list[str]) -> tuple[str, ...]:
     """Return the leftovers that are not the table's, nor those of another on its metadata.
 
-    None if that cannot be found out.
+    Return none of them if that cannot be found out.
     """
     reachable = ReachableFiles(table.io, Spelling(table.io.properties))
     log = (entry.metadata_file for entry in table.metadata.metadata_log)

@@ -10,12 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.property.table_property import (
-    DATA_PATH,
-    FOLDER_STORAGE_PATH,
-    METADATA_PATH,
-    OBJECT_STORE_PATH,
-)
+from icecomb.format.property.table_property import FOLDER_PATHS
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
@@ -35,8 +30,7 @@ class OwnFolders:
     """
 
     def __init__(self, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
-        named = (DATA_PATH, METADATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH)
-        given = (each.of(metadata.properties) for each in named)
+        given = (each.of(metadata.properties) for each in FOLDER_PATHS)
         folders = [metadata.location, *(folder for folder in given if folder)]
         self._properties = properties
         self._starts = tuple(f"{one.rstrip('/')}/" for one in plain_texts(folders, properties))

@@ -28,7 +28,7 @@ _SECRET: Final = re.compile(
 )
 _WITH_GROUPS: Final = "ugi"
 """PyIceberg's property of the user's name and groups; the secret of a metastore is one of these."""
-_USER_INFO: Final = re.compile(r"(?<=://)[^/\s,]*@")
+_USER_INFO: Final = re.compile(r"(?<=://)[^/\s]*@")
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,8 @@ FOLDER_STORAGE_PATH: Final = text(
 OBJECT_STORE_PATH: Final = text(
     "write.object-storage.path", "An older name of `write.data.path`.", "a folder"
 )
+FOLDER_PATHS: Final = (DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORE_PATH)
+"""The properties whose values are folders of the table."""
 OBJECT_STORE: Final = flag(
     "write.object-storage.enabled",
     "Whether a hash in the names of data files spreads them over an object store.",

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from icecomb.format.property.table_property import (
-    DATA_PATH,
-    FOLDER_STORAGE_PATH,
-    METADATA_PATH,
-    OBJECT_STORE_PATH,
-)
+from icecomb.format.property.table_property import FOLDER_PATHS
 
-_PROPERTIES: Final = tuple(
-    one.key for one in (DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORE_PATH)
-)
-"""The properties whose values are locations."""
+_PROPERTIES: Final = tuple(one.key for one in FOLDER_PATHS)
 _STATISTICS: Final = ("statistics", "partition-statistics")
 _STATISTICS_FILES: Final = tuple((name, "statistics-path") for name in _STATISTICS)
 

@@ -100,8 +100,13 @@ def after(peer, table, form):
         peer.insert_into(table, form.removeprefix("frame: "))
     else:
         peer.sql(form.format(t=table))
-    rows = peer.sql(f"SELECT id, a, b FROM {table}")
-    # where Hive's own reader is used (Avro) Spark shows the name of the null partition
+    return sorted(peer.sql(f"SELECT id, a, b FROM {table}"), key=str)
+
+
+def of_hive(rows, stored):
+    """Rows of the Hive table: of Avro, which Hive's own reader reads, Spark shows the name of the null partition."""
+    if stored != "avro":
+        return rows
     return sorted(([None if v == NULL else v for v in row] for row in rows), key=str)
 
 
@@ -125,7 +130,7 @@ def test_a_job_overwrites_a_migrated_table_as_it_did_the_hive_table(two_tables, 
         for form in forms:
             if "whole" in stored and "PARTITION" in form:
                 continue
-            expected = after(peer, stays, form)
+            expected = of_hive(after(peer, stays, form), stored)
             assert after(peer, migrated, form) == expected, (form, mode)
     for table in (stays, migrated):
         peer.sql(f"ALTER TABLE {table} ADD COLUMNS (note STRING)")
@@ -133,7 +138,8 @@ def test_a_job_overwrites_a_migrated_table_as_it_did_the_hive_table(two_tables, 
         values = "'new', 'x', '1'" if "whole" not in stored else "'x', '1', 'new'"
         peer.sql(f"INSERT INTO {table} SELECT 28, {values}")
     query = "SELECT * FROM {} ORDER BY id"
-    assert peer.sql(query.format(migrated)) == peer.sql(query.format(stays))
+    expected = of_hive(peer.sql(query.format(stays)), stored)
+    assert sorted(peer.sql(query.format(migrated)), key=str) == sorted(expected, key=str)
     if "whole" not in stored:
         for text in ("", "__HIVE_DEFAULT_PARTITION__"):
             with pytest.raises(Exception, match="partition of null"):

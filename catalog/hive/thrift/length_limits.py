@@ -20,6 +20,7 @@ _COLUMN_NAME: Final = 767
 _KEY: Final = 256
 _TEXT: Final = 4000
 """What types, values and views may always have; most databases hold 32,672 or more."""
+_SHOWN: Final = 80
 _LOCK_FAILED: Final = "Internal error processing lock"
 _INSERTED: Final = re.compile(r"(?:INSERT INTO|UPDATE) [\"`]?(?P<table>\w+)")
 _NAMED_LIMITS: Final = (
@@ -93,13 +94,13 @@ def _texts(entity: HiveTable | HiveDatabase) -> Iterator[tuple[str, str, str, in
         yield "DBS", "the namespace's location", entity.location or "", _TEXT
         yield from _parameters("DATABASE_PARAMS", entity.parameters)
         return
-    for column in (*entity.storage.columns, *entity.partition_keys):
-        short = column.name if len(column.name) <= 80 else f"{column.name[:80]}…"
-        of = f"of column {short}"
-        stored = "COLUMNS_V2" if column in entity.storage.columns else "PARTITION_KEYS"
-        yield stored, f"the name {of}", column.name, _COLUMN_NAME
-        yield stored, f"the comment {of}", column.comment or "", _COMMENT
-        yield stored, f"the type {of}", column.type, _TEXT
+    stored = {"COLUMNS_V2": entity.storage.columns, "PARTITION_KEYS": entity.partition_keys}
+    for table, columns in stored.items():
+        for column in columns:
+            of = f"of column {_short(column.name)}"
+            yield table, f"the name {of}", column.name, _COLUMN_NAME
+            yield table, f"the comment {of}", column.comment or "", _COMMENT
+            yield table, f"the type {of}", column.type, _TEXT
     yield "TBLS", "the name", entity.name, 2 * _NAME
     yield "TBLS", "the owner's name", entity.owner or "", _COLUMN_NAME
     yield "TBLS", "the view's SQL", entity.view_original_text or "", _TEXT
@@ -110,6 +111,9 @@ def _texts(entity: HiveTable | HiveDatabase) -> Iterator[tuple[str, str, str, in
 
 def _parameters(stored: str, parameters: Mapping[str, str]) -> Iterator[tuple[str, str, str, int]]:
     for key, value in parameters.items():
-        short = key if len(key) <= 80 else f"{key[:80]}…"
-        yield stored, f"the name of property {short}", key, _KEY
-        yield stored, f"property {short}", value, _TEXT
+        yield stored, f"the name of property {_short(key)}", key, _KEY
+        yield stored, f"property {_short(key)}", value, _TEXT
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"

@@ -17,11 +17,7 @@ from icecomb.catalog.migrate.journal.entry import DropUnansweredError, Entry
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, discard_footers
-from icecomb.catalog.migrate.journal.overwritten_entry import (
-    OverwrittenEntry,
-    dropped_commits,
-    find_overwritten,
-)
+from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
 from icecomb.catalog.report.progress import Progress
 from icecomb.catalog.unknown_commit import fence
 from icecomb.format.errors import (
@@ -125,17 +121,14 @@ class MigrationContext:
 
     def overwritten(self, table: HiveTable) -> OverwrittenEntry | None:
         """Return what an old copy of the entry overwrote since the migration, or None."""
-        if table.is_iceberg or not table.storage.location:
-            return None
-        live = self.journals(table).live
+        live = self.journal_beside(table)
         return None if live is None else find_overwritten(self.io, table, live)
 
-    def dropped(self, table: HiveTable) -> MigrationError | None:
-        """Return why the table lacks commits of a dropped one in its folder, or None."""
+    def journal_beside(self, table: HiveTable) -> Journal | None:
+        """Return the journal that is not reverted in the folder of a table of another format."""
         if table.is_iceberg or not table.storage.location:
             return None
-        live = self.journals(table).live
-        return None if live is None else dropped_commits(self.io, table, live)
+        return self.journals(table).live
 
     def partitions(self, table: HiveTable) -> Iterator[HivePartition]:
         """Yield the metastore's current partitions, fetched in pages."""

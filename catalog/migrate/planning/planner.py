@@ -12,7 +12,11 @@ from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
-from icecomb.catalog.migrate.journal.overwritten_entry import DROPPED
+from icecomb.catalog.migrate.journal.overwritten_entry import (
+    DROPPED,
+    dropped_commits,
+    find_overwritten,
+)
 from icecomb.catalog.migrate.planning.entry_finding import replication_findings
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, failed_plan
 from icecomb.catalog.migrate.planning.neighbor import Neighbors, neighbors_of
@@ -113,7 +117,7 @@ class Planner:
         )
         found = replace(
             found,
-            findings=(*_overwritten(context, table, self._options.choices.accept), *found.findings),
+            findings=(*_overwritten(context, table, options.choices.accept), *found.findings),
         )
         if any(finding.code in NOT_IN_FILES for finding in found.findings):
             return found
@@ -188,8 +192,11 @@ def _overwritten(
 ) -> Iterator[Finding]:
     """Yield a blocker if the entry is an old copy of a migrated table, or in the place of one."""
     try:
-        overwritten = context.overwritten(table)
-        dropped = context.dropped(table)
+        journal = context.journal_beside(table)
+        if journal is None:
+            return
+        overwritten = find_overwritten(context.io, table, journal)
+        dropped = dropped_commits(context.io, table, journal)
     except UnreachableError:
         raise
     except (CorruptFileError, MetastoreError, MigrationError) as error:

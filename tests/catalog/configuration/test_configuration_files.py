@@ -289,6 +289,7 @@ def test_secrets_are_shown_nowhere(environment, key):
         ("ugi", "me:hunter2", f"me:{HIDDEN}"),
         ("ugi", "me", "me"),
         ("https.proxy", "http://me:hunt@er2@proxy:3128/x@y", "http://proxy:3128/x@y"),
+        ("https.proxy", "http://me:hunt,er2@proxy:3128", "http://proxy:3128"),
         ("uri", "thrift://a:1,thrift://me:hunter2@b:2", "thrift://a:1,thrift://b:2"),
     ],
 )
