@@ -27,7 +27,7 @@ from icecomb.format.relocation.route import MovedFile
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import metadata_folder, read_metadata_json
 from icecomb.format.storage.file_copy import copy_file
-from icecomb.format.storage.location import plain_texts
+from icecomb.format.storage.location import led_out, plain_texts
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def plan_relocation(
 
     Raises:
         ValidationError: If a path in the metadata is not under the prefix, or the file is not where
-            the table's other metadata is.
+            the table's other metadata is, or a symbolic link leads out of either folder.
         CorruptFileError: If metadata is damaged.
         NoSuchFileError: If there is no such metadata file.
         FileAlreadyExistsError: If the target has another file of a name.
@@ -138,6 +138,8 @@ def plan_relocation(
     route = _Route(io, change, folder)
     begin = partial(progress.task, "reading", unit="files")
     done = Relocation(io, route, written, begin=begin).run()
+    _check_links(io, folder, route.looked_at)
+    _check_links(io, target, [file.target for file in done.files])
     lacking = [*route.lacking]
     kept = [file for file in done.files if not file.is_rewritten]
     sizes = _sizes(io, [route.found(metadata.location)], [file.source for file in kept])
@@ -234,6 +236,7 @@ class _Route:
     is_written: bool = False
     lacking: list[LackingFile] = field(default_factory=list)
     last: list[tuple[str, bytes]] = field(default_factory=list)
+    looked_at: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         here, there = plain_texts([self.folder, self.change.target], self.io.properties)
@@ -244,7 +247,11 @@ class _Route:
     def found(self, location: str) -> str:
         """Implement `Route.found`."""
         rest = self.change.rest(location)
-        return location if rest is None else joined(self.folder, rest)
+        if rest is None:
+            return location
+        place = joined(self.folder, rest)
+        self.looked_at.add(place)
+        return place
 
     def kept(self, location: str, what: str) -> str:
         """Implement `Route.kept`."""
@@ -294,6 +301,18 @@ def _places(change: LocationChange, metadata_file: str, metadata: TableMetadata)
         hint="Give the prefix of the paths in it (--from), and keep the folders below it together.",
         path=metadata_file,
     )
+
+
+def _check_links(io: FileIO, folder: str, locations: Iterable[str]) -> None:
+    """Refuse files that are somebody else's: who gave the folder away may have put a link there."""
+    inside = (one for one in locations if one.rstrip("/") != folder.rstrip("/"))
+    if outside := led_out(folder, inside, io.properties):
+        first = min(outside)
+        raise ValidationError(
+            f"A symbolic link leads from {first} out of {folder}, which is not followed",
+            hint="If you know what it leads to, put that in its stead.",
+            path=first,
+        )
 
 
 def _sizes(io: FileIO, folders: Iterable[str], wanted: Iterable[str]) -> Mapping[str, int]:

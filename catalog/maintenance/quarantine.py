@@ -19,6 +19,7 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.storage.file_copy import copy_file
+from icecomb.format.storage.location import led_out
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -96,6 +97,8 @@ class Quarantine:
             raise
         except (UnsupportedError, FileIOError):
             # other storage, or one without renames: the copy is complete before the file is deleted
+            if led_out(self._root, [location], self._io.properties):
+                raise
             copy_file(self._io, location, target)
             self._io.delete(location)
 

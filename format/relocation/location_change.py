@@ -12,7 +12,8 @@ from icecomb.format.argument import checked_text
 from icecomb.format.errors import ValidationError
 from icecomb.format.storage.location import PARTS, is_ambiguous, plain_texts
 
-_ODD: Final = re.compile(r"//|/\.{1,2}(?:/|$)")
+_DOTTED: Final = re.compile(r"/\.{1,2}(?:/|$)")
+_ODD: Final = re.compile(rf"//|{_DOTTED.pattern}")
 
 
 class LocationChange:
@@ -20,7 +21,9 @@ class LocationChange:
 
     Schemes and authorities that mean the same storage are equal, as `/a`, `file:/a` and
     `file:///a`, or `s3://b/a` and `s3a://b/a`. Paths are compared as text, element by element;
-    outside of object stores, empty and dotted elements are resolved before.
+    outside of object stores, empty and dotted elements are resolved before. A dotted element of an
+    object's key would be resolved where the copy is, and lead out of its folder: it is under no
+    prefix.
 
     Args:
         source: The prefix to replace.
@@ -57,7 +60,7 @@ class LocationChange:
         rest = path[len(self._path) :]
         if rest in {"", "/"}:
             return ""
-        return rest if rest.startswith("/") else None
+        return rest if rest.startswith("/") and not _DOTTED.search(rest) else None
 
     def _split(self, location: str) -> tuple[str, str]:
         found = re.fullmatch(PARTS, location)
@@ -81,7 +84,9 @@ class LocationChange:
         if rest is None:
             raise ValidationError(
                 f"Encountered {what} {location} not under the source prefix {self.source}",
-                hint="Give a source prefix that all files of the table have in common.",
+                hint="A path with . or .. may lead to any folder: make sure of who wrote the table."
+                if _DOTTED.search(location)
+                else "Give a source prefix that all files of the table have in common.",
                 path=location,
             )
         return joined(self.target, rest)

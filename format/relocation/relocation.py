@@ -220,6 +220,7 @@ class Relocation:
         return location, self._read(location, "manifest file")
 
     def _read(self, location: str, what: str) -> bytes | None:
+        self._route.rewritten(location, what)  # what is not under the prefix is not looked at
         try:
             return self._io.read(self._route.found(location))
         except NoSuchFileError as error:

@@ -125,6 +125,23 @@ def linked_texts(locations: pa.Array | Iterable[str], properties: Mapping[str, s
     return [followed(text) if text.startswith("/") else text for text in plain]
 
 
+def led_out(folder: str, locations: Iterable[str], properties: Mapping[str, str]) -> frozenset[str]:
+    """Return the files that links below a local folder lead out of it; elsewhere there are none.
+
+    Args:
+        folder: The folder, which may be a link itself.
+        locations: Files below it, as their paths say.
+        properties: Properties of the `FileIO`, which name the HDFS clusters.
+    """
+    names = list(locations)
+    home, *found = linked_texts([folder, *names], properties)
+    if not home.startswith("/"):
+        return frozenset()
+    start = f"{home.rstrip('/')}/"
+    pairs = zip(names, found, strict=True)
+    return frozenset(name for name, path in pairs if not path.startswith(start))
+
+
 def is_ambiguous(location: str) -> bool:
     """Return whether Hadoop finds another object at an object store's location than others do."""
     return _STORE.match(location) is not None and _AMBIGUOUS.match(location) is not None

@@ -7,6 +7,7 @@ Sources: Hadoop's hdfs-default.xml, HDFS high availability, ViewFs guide.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import socket
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ class HdfsAddress:
         name_nodes: `host:port` of the HTTP interface of each name node; a single one unless the
             cluster is highly available.
         secure: Whether to use HTTPS.
-        path: Absolute path without doubled or trailing slashes, nothing escaped.
+        path: Absolute path without doubled or trailing slashes and dots, nothing escaped.
         cluster: `hdfs://` and the nameservice or the name node's own address; empty for a location
             whose scheme is WebHDFS.
     """
@@ -244,7 +245,9 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
             hint="leave the NUL out of the name",
             path=location,
         )
-    return scheme, authority or "", re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
+    path = re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
+    # HTTP clients resolve dots, and would leave WebHDFS's part of the name node
+    return scheme, authority or "", posixpath.normpath(path) if "/." in path else path
 
 
 def _is_secure(scheme: str, properties: Mapping[str, str]) -> bool:

@@ -381,6 +381,75 @@ def test_a_metadata_file_elsewhere_is_refused(tmp_path):
         relocated(metadata, tmp_path / "new")
 
 
+def received(folder, statistics: str) -> Path:
+    """The metadata file of an empty table of an object store whose folder somebody copied."""
+    lake = load_catalog("lake", type="hadoop", warehouse=str(folder / "lake"))
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", schema=copied_table.frame(1).schema)
+    document = json.loads(Path(table.metadata_location).read_text())
+    one = {"snapshot-id": 1, "statistics-path": statistics, "file-size-in-bytes": 7}
+    document |= {"location": "s3://theirs/t", "partition-statistics": [one]}
+    metadata = folder / "backup" / "metadata" / "v1.metadata.json"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text(json.dumps(document))
+    return metadata
+
+
+@pytest.mark.parametrize("path", ["/../home/keys", "/metadata/../../home/keys", "/./keys"])
+def test_a_key_with_dots_is_copied_from_nowhere_and_to_nowhere(tmp_path, path):
+    metadata = received(tmp_path / "in", f"s3://theirs/t{path}")
+    (tmp_path / "in" / "home").mkdir()
+    (tmp_path / "in" / "home" / "keys").write_bytes(b"private")
+    before = content_of(tmp_path)
+    with pytest.raises(ValidationError, match=r"not under the source prefix") as refused:
+        relocated(metadata, tmp_path / "lake" / "t", copy=True)
+    assert "who wrote the table" in refused.value.hint
+    assert content_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_link_out_of_a_received_folder_is_not_followed(tmp_path, kind):
+    metadata = made(tmp_path)
+    data = tmp_path / "backup" / "data"
+    away = tmp_path / "home"
+    if kind == "folder":
+        data.rename(away)
+        data.symlink_to(away)
+    else:
+        away.mkdir()
+        file = min(data.glob("*-00001.parquet"))
+        file.rename(away / file.name)
+        file.symlink_to(away / file.name)
+    before = content_of(tmp_path)
+    with pytest.raises(
+        ValidationError, match=r"A symbolic link leads from .*backup/data/.* out of"
+    ):
+        relocated(metadata, tmp_path / "new", copy=True)
+    assert content_of(tmp_path) == before
+
+
+def test_links_that_stay_in_the_folder_and_one_to_it_are_followed(tmp_path):
+    metadata = made(tmp_path)
+    file = min((tmp_path / "backup" / "data").glob("*-00001.parquet"))
+    file.rename(tmp_path / "backup" / file.name)
+    file.symlink_to(f"../{file.name}")
+    (tmp_path / "link").symlink_to("backup")
+    found = relocated(
+        tmp_path / "link" / metadata.relative_to(tmp_path / "backup"), tmp_path / "n", copy=True
+    )
+    has_all(found, tmp_path / "n")
+
+
+def test_a_planted_link_in_the_target_is_not_written_through(tmp_path):
+    metadata = made(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "data").symlink_to(tmp_path / "home")
+    with pytest.raises(ValidationError, match=r"A symbolic link leads from .*new/data/"):
+        relocated(metadata, tmp_path / "new", copy=True)
+    assert not any((tmp_path / "home").iterdir())
+
+
 def command(capfd, *arguments):
     capfd.readouterr()
     code = cli.main(["--output", "json", "table", "relocate", *map(str, arguments)])

@@ -558,6 +558,21 @@ class TestQuarantine:
         assert (Path(done.quarantine or "") / "data" / "left.parquet").read_bytes() == data
         assert not Path(orphan).exists()
 
+    def test_a_link_is_not_copied_as_what_it_leads_to(
+        self, table: Table, monkeypatch: Any, tmp_path: Path
+    ) -> None:
+        private = left(tmp_path / "private")
+        orphan = folder(table) / "data" / "left.parquet"
+        orphan.symlink_to(private)
+
+        def rename(*_: Any) -> None:
+            raise UnsupportedError("no renames here", hint="none")
+
+        monkeypatch.setattr(LocalFileSystem, "rename", rename)
+        done = remove(table, quarantine=True)
+        assert (done.deleted_files_count, done.failed_files) == (0, (str(orphan),))
+        assert orphan.is_symlink()
+
     def test_a_copy_that_fails_leaves_the_file(self, table: Table, monkeypatch: Any) -> None:
         orphan = left(folder(table) / "data" / "left.parquet")
 

@@ -59,6 +59,14 @@ def test_schemes_that_mean_the_same_storage_are_equal(source, location):
         ("/a/t", "/a/t2/x"),
         ("/a/t", "/a/u/x"),
         ("/a/t", "/a/t/../u/x"),
+        ("file:/a/t", "file:///a/t/x/../../u/x"),
+        ("hdfs://nn/a/t", "hdfs://nn/a/t/./../u/x"),
+        # a key, which a local copy would resolve
+        ("s3://b/t", "s3://b/t/../../home/.ssh/authorized_keys"),
+        ("s3://b/t", "s3a://b/t/data/.."),
+        ("gs://b/t", "gs://b/t/./x"),
+        ("abfss://c@a.dfs.core.windows.net/t", "wasb://c@a.blob.core.windows.net/t/../x"),
+        ("unknown://b/t", "unknown://b/t/../x"),
         ("s3://b/t", "s3://c/t/x"),
         ("s3://b/w.db", "s3://b/wXdb/x"),
         ("s3://b", "s3://bb/x"),
@@ -71,6 +79,12 @@ def test_what_is_not_under_the_prefix_is_refused_by_name(source, location):
         moved(source, "/b", location)
     assert location in refused.value.message
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("location", ["s3://b/t/%2e%2e/x", "/b/t/%2e%2e/x", "hdfs://nn/b/t/..%2fx"])
+def test_percent_escapes_are_characters_of_a_name(location):
+    source = location[: location.index("/t") + 2]
+    assert moved(source, "/c", location) == "/c" + location.removeprefix(source)
 
 
 @pytest.mark.parametrize(
