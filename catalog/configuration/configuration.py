@@ -40,7 +40,7 @@ _SITE_FILES: Final = (
     ("core-site.xml", "hdfs-site.xml"),
     ("core-site.xml", "hive-site.xml", "hivemetastore-site.xml", "metastore-site.xml"),
 )
-_FILE_SYSTEMS: Final = ("fs.", "dfs.", "hadoop.", "ipc.")
+_FILE_SYSTEMS: Final = ("fs.", "dfs.", "hadoop.", "ipc.", "mapreduce.job.hdfs-servers")
 _METASTORE: Final = ("hive.metastore.", "metastore.", "iceberg.", "engine.hive.")
 
 

@@ -102,6 +102,11 @@ TOKEN_FILES: Final = text(
     "Files searched for a token before `HADOOP_TOKEN_FILE_LOCATION`.",
     "files, separated by commas",
 )
+HDFS_SERVERS: Final = text(
+    "mapreduce.job.hdfs-servers",
+    "Clusters beside the configured ones to which `hdfs.delegation-token` may be sent.",
+    "locations such as hdfs://host:8020, separated by commas",
+)
 HADOOP_AUTHENTICATION: Final = choice(
     "hadoop.security.authentication",
     ("simple", "kerberos"),

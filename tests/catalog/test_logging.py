@@ -11,6 +11,7 @@ from thrift_proxy import ThriftProxy
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.lock import LockSettings, TableLock
 from icecomb.format.holding import Holding
+from icecomb.format.storage.hdfs.address import resolve_location
 from icecomb.format.storage.hdfs.session import HdfsSession
 from tests.peers.ports import closed_port
 
@@ -93,10 +94,12 @@ def test_a_metastore_that_is_passed_over_and_one_that_is_slow_are_told(
 
 def test_calls_of_hdfs_are_told_without_the_token(caplog):
     caplog.set_level(logging.DEBUG)
-    session = HdfsSession({"hdfs.delegation-token": "hunter2"})
-    with closed_port() as port, session.requests as http, pytest.raises(requests.ConnectionError):
-        http.get(f"http://127.0.0.1:{port}/webhdfs/v1/x", params={"op": "OPEN"})
-    place = f"127.0.0.1:{port}"
+    with closed_port() as port:
+        place = f"127.0.0.1:{port}"
+        settings = {"hdfs.delegation-token": "hunter2", "warehouse": f"webhdfs://{place}/"}
+        session = HdfsSession(settings, resolve_location(f"webhdfs://{place}/x", settings))
+        with session.requests as http, pytest.raises(requests.ConnectionError):
+            http.get(f"http://{place}/webhdfs/v1/x", params={"op": "OPEN"})
     assert told(caplog) == [f"{place} does not answer: ConnectionError"]
     assert any(text.startswith(f"GET {place}/webhdfs/v1/x OPEN: ") for text in told(caplog, 10))
     assert "hunter2" not in " ".join(told(caplog, 0))

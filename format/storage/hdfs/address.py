@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Final
 
 from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
+from icecomb.format.storage.storage_property import HDFS_SERVERS
 
 SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 
@@ -29,6 +29,7 @@ _HTTPS_PORT: Final = "9871"
 _DEEPEST_MOUNT: Final = 8
 _OVERLOADING: Final = frozenset({"ViewFileSystemOverloadScheme", "ViewDistributedFileSystem"})
 """Hadoop's classes by which locations of other schemes than viewfs have mount tables, too."""
+_LINK: Final = re.compile(r"fs\.viewfs\.mounttable\..*\.link(?:Fallback|MergeSlash|\.)")
 _MOUNTS_ELSEWHERE: Final = ("linkRegex.", "linkNfly.", "linkMerge.")
 """Links of mount tables that are not followed."""
 
@@ -112,23 +113,48 @@ def is_mounted(location: str, properties: Mapping[str, str]) -> bool:
     return bool(_mount_table(location, scheme, authority, properties))
 
 
-def token_services(address: HdfsAddress) -> frozenset[str]:
-    """Return the service names of a cluster's delegation tokens (Hadoop's ``SecurityUtil``).
+@dataclass(frozen=True, slots=True)
+class KnownCluster:
+    """A cluster that the settings name.
 
-    These are `ha-hdfs:` and the nameservice, or `host:port` of the name node for RPC or HTTP, with
-    the host as a name or (``hadoop.security.token.service.use_ip``) as an address.
+    Attributes:
+        nameservice: Its nameservice; empty if it has none.
+        own: `host:port` of its name nodes, in lower case.
+        web: `host:port` of their web interfaces, in lower case.
     """
-    cluster = address.cluster.removeprefix("hdfs://")
-    found = {f"ha-hdfs:{cluster}", f"ha-webhdfs:{cluster}", f"ha-swebhdfs:{cluster}"}
-    if cluster and ":" not in cluster:
-        found.add(f"{cluster}:8020")
-    found.update({cluster, *address.name_nodes})
-    for each in [*found]:
-        host, _, port = each.rpartition(":")
-        if not host.startswith("ha-") and port.isdecimal():
-            with suppress(OSError):
-                found.add(f"{socket.gethostbyname(host)}:{port}")
-    return frozenset(found)
+
+    nameservice: str
+    own: frozenset[str]
+    web: frozenset[str]
+
+
+def known_clusters(properties: Mapping[str, str]) -> list[KnownCluster]:
+    """Return the clusters that the settings name.
+
+    Those are the nameservices, the single name node, targets of mount tables, and the clusters of
+    `fs.defaultFS`, `warehouse` and `mapreduce.job.hdfs-servers`.
+
+    Args:
+        properties: Settings from `hadoop_properties`.
+    """
+    found = []
+    services = _names(properties.get("dfs.nameservices", ""))
+    for service in (*services, ""):
+        own, web = _known_addresses(service, properties)
+        if web and (service or own.isdisjoint(with_port(each).lower() for each in services)):
+            found.append(KnownCluster(service, frozenset(own), frozenset(web)))
+    named = [properties.get("fs.defaultFS", ""), properties.get("warehouse", "")]
+    named += _names(HDFS_SERVERS.of(properties) or "")
+    named += [target for key, target in properties.items() if _LINK.match(key)]
+    for location in named:
+        with suppress(ValidationError, ConfigurationError):
+            address = resolve_location(location.split(",")[0], properties)
+            web = {each.lower() for each in address.name_nodes}
+            if not any(web <= each.web for each in found):
+                own = {with_port(address.cluster.removeprefix("hdfs://")).lower()}
+                own = own if address.cluster else set()
+                found.append(KnownCluster("", frozenset(own), frozenset(web)))
+    return found
 
 
 def cluster_of(address: HdfsAddress, properties: Mapping[str, str]) -> str:
@@ -141,7 +167,7 @@ def cluster_of(address: HdfsAddress, properties: Mapping[str, str]) -> str:
         address: An address from `resolve_location`.
         properties: The settings that it was resolved with.
     """
-    host_and_port = _with_port(address.cluster.removeprefix("hdfs://")).lower()
+    host_and_port = with_port(address.cluster.removeprefix("hdfs://")).lower()
     web = {each.lower() for each in address.name_nodes}
     services = _names(properties.get("dfs.nameservices", ""))
     known = {service: _known_addresses(service, properties) for service in services}
@@ -173,7 +199,7 @@ def _known_addresses(service: str, properties: Mapping[str, str]) -> tuple[set[s
             is_hdfs = default is not None and default["scheme"].lower() == "hdfs"
             rpc = (default["authority"] or "") if default is not None and is_hdfs else ""
         if rpc:
-            own.add(_with_port(rpc).lower())
+            own.add(with_port(rpc).lower())
         for kind, port in (("http", _HTTP_PORT), ("https", _HTTPS_PORT)):
             host = rpc.partition(":")[0]
             stated = properties.get(f"dfs.namenode.{kind}-address{suffix}") or host
@@ -292,7 +318,7 @@ def _name_nodes(
         for suffix in [f"{service}.{node}" for node in nodes] or [service]:
             rpc_address = properties.get(f"dfs.namenode.rpc-address.{suffix}", "")
             address = properties.get(f"{key}.{suffix}")
-            if address and _with_port(rpc_address) == _with_port(authority):
+            if address and with_port(rpc_address) == with_port(authority):
                 return (_reachable(address, port, host),)
     return (f"{host}:{port}",)
 
@@ -303,10 +329,11 @@ def _is_rpc_address(authority: str, properties: Mapping[str, str]) -> bool:
     if stated is None:
         default = _LOCATION.fullmatch(properties.get("fs.defaultFS", ""))
         stated = (default["authority"] or "") if default else ""
-    return _with_port(stated) == _with_port(authority)
+    return with_port(stated) == with_port(authority)
 
 
-def _with_port(rpc_address: str) -> str:
+def with_port(rpc_address: str) -> str:
+    """Return a name node's address with its port, by default Hadoop's."""
     return rpc_address if ":" in rpc_address else f"{rpc_address}:8020"
 
 

@@ -36,7 +36,6 @@ from icecomb.format.storage.hdfs.address import (
     HdfsAddress,
     hadoop_properties,
     resolve_location,
-    token_services,
 )
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
 from icecomb.format.storage.hdfs.native import NativeHdfs, works_here
@@ -90,34 +89,21 @@ class HdfsFileSystem(FileSystem):
         """Return the client for a location's cluster, and the location's address."""
         self._creations.wait_for(location)
         address = resolve_location(location, self._properties)
-        native = address.cluster if self._engine == "native" and works_here() else ""
+        kind = NativeHdfs if self._wants_native(address) else WebHdfs
         # a forked process must not share its parent's connections
         who = tuple(os.environ.get(name) for name in _IDENTITY)
-        key = (os.getpid(), address.name_nodes, address.secure, native, who)
+        cluster = (address.name_nodes, address.secure, address.cluster)
+        key = (os.getpid(), cluster, kind, who)
         web = self._clusters.get(key)
         if web is None:
-            made = self._connect(address, native)
+            made = kind(address, self._properties)
             web = self._clusters.setdefault(key, made)
             if web is not made:  # another thread was first
                 made.close()
         return web, address
 
-    def _connect(self, address: HdfsAddress, native: str) -> WebHdfs:
-        services = token_services(address)
-        if not native:
-            return WebHdfs(
-                address.name_nodes,
-                secure=address.secure,
-                properties=self._properties,
-                services=services,
-            )
-        return NativeHdfs(
-            address.name_nodes,
-            native,
-            secure=address.secure,
-            properties=self._properties,
-            services=services,
-        )
+    def _wants_native(self, address: HdfsAddress) -> bool:
+        return self._engine == "native" and works_here() and bool(address.cluster)
 
     def read(self, location: str) -> bytes:
         """Implement `FileIO.read`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from icecomb.format.errors import (
 from icecomb.format.optional_library import optional_library
 from icecomb.format.process import user_name
 from icecomb.format.storage.file_system import exists_already, is_missing
+from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.hdfs.web_hdfs import FILE_MODE, WebHdfs
 from icecomb.format.storage.output_stream import Upload
@@ -54,11 +55,8 @@ class NativeHdfs(WebHdfs):
     """A `WebHdfs` that transfers data through hdfs-native.
 
     Args:
-        name_nodes: `host:port` of the name nodes' HTTP interfaces.
-        cluster: `hdfs://` with the nameservice or the name node's RPC address.
-        secure: Whether to use HTTPS.
+        address: The cluster, with the nameservice or the name node's RPC address.
         properties: Settings of `WebHdfs`, and those of Hadoop that hdfs-native reads.
-        services: Service names of tokens; see `WebHdfs`.
 
     Raises:
         MissingDependencyError: If hdfs-native is not installed.
@@ -68,17 +66,10 @@ class NativeHdfs(WebHdfs):
 
     reads_ahead = False
 
-    def __init__(
-        self,
-        name_nodes: tuple[str, ...],
-        cluster: str,
-        *,
-        secure: bool,
-        properties: Mapping[str, str],
-        services: Collection[str] = (),
-    ) -> None:
+    def __init__(self, address: HdfsAddress, properties: Mapping[str, str]) -> None:
         global _process  # noqa: PLW0603 - the library's threads are the process's, too
-        super().__init__(name_nodes, secure=secure, properties=properties, services=services)
+        super().__init__(address, properties)
+        cluster = address.cluster
         library = optional_library(
             "hdfs_native", "hdfs.engine=native needs hdfs-native", "icecomb[hdfs-native]"
         )

@@ -7,21 +7,27 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from icecomb.format.call_log import timed
-from icecomb.format.errors import FileIOError
+from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.process import user_name
-from icecomb.format.storage.delegation_token import find_tokens, token_sources
+from icecomb.format.storage.delegation_token import (
+    DelegationToken,
+    find_tokens,
+    token_sources,
+)
 from icecomb.format.storage.file_system import draft_name
+from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.failure import not_hdfs
 from icecomb.format.storage.hdfs.name_node import NAME_NODE_STATUS, ActiveNameNodes
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.time_limit import timed_pools
+from icecomb.format.storage.hdfs.token_service import TokenServices
 from icecomb.format.storage.hdfs.upload import HdfsUpload
 from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
@@ -31,6 +37,7 @@ from icecomb.format.storage.storage_property import (
     HDFS_PRINCIPAL,
     HDFS_PROXY_USER,
     HDFS_READ_TIMEOUT,
+    HDFS_SERVERS,
     HDFS_TOKEN,
     HDFS_USER,
     TOKEN_FILES,
@@ -44,8 +51,8 @@ _CONNECTIONS: Final = 32
 BYTES: Final = "application/octet-stream"
 """The content type of responses that are not JSON."""
 _METRICS_S: Final = 10.0
-TOKEN_KINDS: Final = ("WEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
-"""Kinds issued by `GETDELEGATIONTOKEN` and to jobs; name nodes accept both."""
+TOKEN_KINDS: Final = ("WEBHDFS delegation", "SWEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
+"""Kinds issued by `GETDELEGATIONTOKEN`, by it over TLS, and to jobs; name nodes accept all."""
 
 
 class _Answers(threading.local):
@@ -66,8 +73,8 @@ class HdfsSession:
             `hdfs.kerberos.principal` and `hdfs.kerberos.keytab`), `hdfs.delegation-token` (else
             one from the `token_sources` of `hadoop.token.files`, read again for each call),
             `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
-        services: Service names of the cluster in tokens; of several tokens one for it is used.
-        name_nodes: `host:port` of the candidates for the active name node.
+        address: The cluster; a token is sent there only if it is for it (see `TokenServices`), or
+            if nothing tells which of the configured clusters it is for.
 
     Attributes:
         active: The name nodes known to be active.
@@ -76,8 +83,7 @@ class HdfsSession:
     def __init__(
         self,
         properties: Mapping[str, str],
-        services: Collection[str] = (),
-        name_nodes: Collection[str] = (),
+        address: HdfsAddress,
     ) -> None:
         self.user = HDFS_USER.of(properties) or user_name()
         self.connect_timeout_s = HDFS_CONNECT_TIMEOUT.of(properties)
@@ -91,8 +97,9 @@ class HdfsSession:
         self._token_sources: tuple[str, ...] = ()
         if self._keytab is None:
             self._token_sources = token_sources(TOKEN_FILES.of(properties))
-        self._services = frozenset(services)
-        self._name_nodes = frozenset(name_nodes)
+        self._services = TokenServices(address, properties)
+        # those that have a standby
+        self._candidates = frozenset(address.name_nodes if len(address.name_nodes) > 1 else ())
         self.active = ActiveNameNodes(self._state)
         self._answers = _Answers()
         self._token()
@@ -155,7 +162,7 @@ class HdfsSession:
     def _may_be_believed(self, url: str) -> bool:
         """Return whether the URL's host is not a candidate, or is the active name node."""
         parts = urlsplit(url)
-        if parts.netloc not in self._name_nodes:
+        if parts.netloc not in self._candidates:
             return True
         return self.active.has(f"{parts.scheme}://{parts.netloc}")
 
@@ -190,16 +197,43 @@ class HdfsSession:
 
     def _token(self) -> str | None:
         """Return the current token for this cluster: Hadoop renews those of its jobs."""
-        if self._stated_token is not None or not self._token_sources:
-            return self._stated_token
+        services = self._services
+        if self._stated_token is not None:
+            return self._stated_token if self._may_have(self._stated_token) else None
         tokens = [token for source in self._token_sources for token in find_tokens(source)]
         for kind in TOKEN_KINDS:
             found = [token for token in tokens if token.kind == kind]
-            ours = [token for token in found if token.service in self._services]
+            ours = [token for token in found if services.has(token.service)]
             # its service may be spelled otherwise; but a cluster without security needs none
-            if ours or (len(found) == 1 and self._kerberos):
-                return (ours or found)[0].url_text
+            if not ours and len(found) == 1 and self._kerberos and services.is_configured:
+                ours = [token for token in found if not services.is_of_another(token.service)]
+            if ours:
+                return ours[0].url_text
         return None
+
+    def _may_have(self, text: str) -> bool:
+        """Return whether a token without a known service may be sent to this cluster."""
+        service = ""
+        with suppress(ConfigurationError):
+            service = DelegationToken.of_url_text(text).service
+        if self._services.has(service):
+            return True
+        return self._services.is_configured and not self._services.is_of_another(service)
+
+    def _withheld(self) -> str:
+        """Return what to do where there is a token that is not sent to this cluster."""
+        if self._token() is not None:
+            return ""
+        if self._stated_token is not None:
+            return f"{HDFS_TOKEN} is sent to configured clusters only: {HDFS_SERVERS} can name this"
+        tokens = (token for source in self._token_sources for token in find_tokens(source))
+        known = sorted({token.service for token in tokens if token.kind in TOKEN_KINDS})
+        if not known:
+            return ""
+        return (
+            f"the delegation tokens are for {', '.join(known)}: write locations so, or let "
+            f"{HDFS_SERVERS} name this cluster"
+        )
 
     def _session(self) -> requests.Session:
         import requests
@@ -209,13 +243,15 @@ class HdfsSession:
         may_be_believed = self._may_be_believed
         identity = self._identity()
         answers = self._answers
+        check_peer = self._services.check_peer
+        withheld = self._withheld
 
         class Adapter(HTTPAdapter):
             """An adapter with a timeout for every request and response, also of data nodes."""
 
             def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
                 super().init_poolmanager(*sizes, **options)
-                self.poolmanager.pool_classes_by_scheme = timed_pools()
+                self.poolmanager.pool_classes_by_scheme = timed_pools(check_peer)
 
             def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
                 options["timeout"] = options.get("timeout") or timeouts
@@ -251,7 +287,7 @@ class HdfsSession:
                 # Hadoop sends 401 or 403 here; pyhdfs takes the latter for an error of its own
                 identity_refused = _says(reply, b'"SecurityException"')
                 if reply.status_code == HTTPStatus.UNAUTHORIZED or identity_refused:
-                    raise _refused(reply)
+                    raise _refused(reply, withheld())
                 return reply
 
         session = Session()
@@ -310,12 +346,12 @@ def _is_http_fs(reply: requests.Response, operation: str) -> bool:
     return operation == "CREATE" and "data=true" in query.lower().split("&")
 
 
-def _refused(reply: requests.Response) -> FileIOError:
+def _refused(reply: requests.Response, withheld: str) -> FileIOError:
     host = urlsplit(reply.url).netloc
     wanted = reply.headers.get("WWW-Authenticate", "")
     hint = "get a new ticket with kinit, and check klist"
     if reply.request.headers.get("Authorization") is None:
-        hint = (
+        hint = withheld or (
             "set hadoop.security.authentication=kerberos, and get a ticket with kinit"
             if "negotiate" in wanted.lower()
             else "check the user name, or the delegation token"

@@ -6,6 +6,7 @@ import http.client
 import io
 import socket
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -55,16 +56,30 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
-def timed_pools() -> dict[str, type[urllib3.HTTPConnectionPool]]:
-    """Return classes of connection pools with `TimedResponse` responses, by scheme."""
+def timed_pools(
+    check_peer: Callable[[str, int, socket.socket], None],
+) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    """Return classes of connection pools with `TimedResponse` responses, by scheme.
+
+    Args:
+        check_peer: Function that raises `ConnectionError` unless a request to a host and port may
+            be sent by a connection.
+    """
     from urllib3.connection import HTTPConnection, HTTPSConnection
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     class Plain(HTTPConnection):
         response_class = TimedResponse
 
-    class Secure(HTTPSConnection):
-        response_class = TimedResponse
+        def send(self, data: Any) -> None:
+            if self.sock is None and self.auto_open:
+                self.connect()
+            if self.sock is not None:
+                check_peer(self.host, self.port, self.sock)
+            super().send(data)
+
+    class Secure(Plain, HTTPSConnection):
+        pass
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain

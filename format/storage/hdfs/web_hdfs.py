@@ -13,7 +13,7 @@ import posixpath
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -26,6 +26,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
 )
 from icecomb.format.storage.file_system import state_unknown
+from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.failed_nodes import FailedDataNodes
 from icecomb.format.storage.hdfs.failure import (
     UNREADY,
@@ -87,32 +88,22 @@ class WebHdfs:
     """A client of one cluster; `location` is used in messages, `path` in requests.
 
     Args:
-        name_nodes: `host:port` of the name nodes' HTTP interfaces.
-        secure: Whether to use HTTPS.
+        address: The cluster; its path does not matter.
         properties: `hdfs.user`, and Hadoop's settings for security, timeouts, failover, and the
             permissions and copies of new files.
-        services: Service names of tokens; see `HdfsSession`.
     """
 
     reads_ahead: ClassVar[bool] = True
     """Whether requesting several ranges concurrently makes a reader faster."""
 
-    def __init__(
-        self,
-        name_nodes: tuple[str, ...],
-        *,
-        secure: bool,
-        properties: Mapping[str, str],
-        services: Collection[str] = (),
-    ) -> None:
+    def __init__(self, address: HdfsAddress, properties: Mapping[str, str]) -> None:
         import pyhdfs
 
         # pyhdfs logs every standby's response with a traceback; errors have what matters
         logging.getLogger(pyhdfs.__name__).addHandler(logging.NullHandler())
-        self.name_nodes = name_nodes
-        highly_available = len(name_nodes) > 1
-        candidates = name_nodes if highly_available else ()
-        self._session = HdfsSession(properties, services, candidates)
+        self.name_nodes = address.name_nodes
+        highly_available = len(self.name_nodes) > 1
+        self._session = HdfsSession(properties, address)
         self._failed = FailedDataNodes(self._name_node_info)
         umask = HDFS_UMASK.of(properties)
         self._umask = 0o022 if umask is None else umask
@@ -120,13 +111,13 @@ class WebHdfs:
         self._block_size = HDFS_BLOCK_SIZE.of(properties)
         tries = HDFS_FAILOVER_ATTEMPTS.of(properties)
         self._client = pyhdfs.HdfsClient(
-            list(name_nodes),
+            list(self.name_nodes),
             randomize_hosts=False,
             user_name=self._session.user,
             timeout=self._session.read_timeout_s,
             max_tries=tries if highly_available else min(tries, 3),
             retry_delay=1.0 if highly_available else 0.5,
-            scheme="https" if secure else "http",
+            scheme="https" if address.secure else "http",
             requests_session=self._session.requests,
         )
 

@@ -246,9 +246,12 @@ def test_who_asks_may_change_with_the_environment(hdfs, place, monkeypatch):
 
 def test_a_delegation_token_is_enough(hdfs, place):
     """Without security a name node hands out none; the call carries it and no user name."""
+    from icecomb.format.storage.hdfs.address import resolve_location
     from icecomb.format.storage.hdfs.session import HdfsSession
 
-    session = HdfsSession({"hdfs.delegation-token": "secret-token", "hdfs.user": "alice"})
+    settings = {"hdfs.delegation-token": "secret-token", "hdfs.user": "alice"}
+    settings["fs.defaultFS"] = "webhdfs://nn"
+    session = HdfsSession(settings, resolve_location("/x", settings))
     prepared = []
     session.requests.mount("http://", _Recorder(prepared))
     with pytest.raises(ZeroDivisionError):
