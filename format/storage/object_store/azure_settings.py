@@ -8,6 +8,9 @@ Each setting is taken from the first of these sources, the credentials together 
    `fs.azure.account.oauth2.*`;
 3. the client library's defaults: variables `AZURE_*`, workload and managed identities.
 
+Whoever writes metadata may name any host in a location. Credentials are sent to Azure's hosts, and
+to those that a setting names.
+
 Source: Iceberg, AzureProperties; PyIceberg, configuration; Hadoop, ABFS, "Authentication".
 """
 
@@ -49,6 +52,21 @@ _REFUSED: Final = {
     "fs.azure.sas.token.provider.type": "it names a Java class",
     "fs.azure.encryption.context.provider.type": "it names a Java class",
 }
+_OF_AZURE: Final = re.compile(
+    r"[a-z0-9-]+(?:\.z[0-9a-z]{2})?\.(?:blob|dfs)\."
+    r"(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de)"
+    r"|storage\.azure\.net|fabric\.microsoft\.com)"
+    r"|[a-z0-9-]+\.z[0-9a-z]{2}\.onelake\.fabric\.microsoft\.com"
+)
+"""The hosts of accounts in Azure's clouds, with DNS zones, and those of OneLake."""
+_HOST: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?(?::[0-9]+)?")
+_NAMING: Final = (
+    "adls.sas-token", "adls.connection-string", "fs.azure.account.key", "fs.azure.sas.fixed.token",
+    "fs.azure.account.auth.type", "fs.azure.account.oauth2.client.id",
+)  # fmt: skip
+"""Settings that may be those of one host, which they name."""
+_LOCATIONS: Final = ("warehouse", "fs.defaultFS")
+_APIS: Final = ("dfs", "blob")
 _KEY_STORES: Final = ("fs.azure.encryption.encoded.client-provided-key",)
 
 
@@ -108,7 +126,12 @@ class _Found:
         self._search = SettingSearch(properties)
         self._container = container
         self._host = host.lower()
-        self._account = self._host.partition(".")[0]
+        if self._host and not _HOST.fullmatch(self._host):
+            raise ConfigurationError(
+                f"{host!r} in a location of container {container} is not the name of a host",
+                hint="write abfss://container@account.dfs.core.windows.net/...",
+            )
+        self._account = re.split("[.:]", self._host)[0]
 
     def settings(self) -> AzureSettings:
         search = self._search
@@ -127,22 +150,47 @@ class _Found:
                 hint="write abfss://container@account.dfs.core.windows.net/..., or set "
                 "adls.account-name",
             )
+        endpoint = self._endpoint(connection)
+        identity = self._identity(connection)
+        if "endpoint" not in search.sources and not identity.get("anonymous"):
+            self._check_host()
+        if endpoint is None and self._host:
+            endpoint = f"{self._scheme()}://{re.sub(r'[.]dfs[.]', '.blob.', self._host, count=1)}"
         return AzureSettings(
-            account=self._account,
-            endpoint=self._endpoint(connection),
-            **self._identity(connection),
-            sources=search.sources,
+            account=self._account, endpoint=endpoint, **identity, sources=search.sources
         )
+
+    def _check_host(self) -> None:
+        """Check that credentials may be sent to the host in the location."""
+        if not self._host or _OF_AZURE.fullmatch(self._host):
+            return
+        # a name without a dot is that of an account in these
+        keys = (*_NAMING, f"fs.azure.sas.{self._container.lower()}") if "." in self._host else ()
+        named = {f"{key}.{host}" for key in keys for host in self._spellings()}
+        named &= {key.lower() for key in self._search.hadoop}
+        for key in _LOCATIONS:
+            where = self._search.hadoop.get(key, "").lower().partition("://")[2].partition("/")[0]
+            if where.partition("@")[2] in self._spellings():
+                named.add(key)
+        if not named:
+            raise ConfigurationError(
+                f"{self._host} is not one of Azure's hosts, and no setting names it: it is sent no "
+                "credentials",
+                hint=f"if it is yours, set {ADLS_HOST}, or {ADLS_SAS}.{self._host} or "
+                f"fs.azure.account.key.{self._host} in place of those for all accounts; "
+                f"{ADLS_ANONYMOUS}=true reads public containers",
+            )
+
+    def _spellings(self) -> list[str]:
+        """Return the location's host, and under which an account's other API is."""
+        found = [re.sub(r"\.(?:dfs|blob)\.", f".{kind}.", self._host, count=1) for kind in _APIS]
+        return list(dict.fromkeys((self._host, *found)))
 
     def _hadoop(self, key: str) -> list[str]:
         """Return Hadoop's names of a setting: for this account's hosts, then for all accounts."""
-        hosts = [self._host] if self._host else []
-        hosts += [f"{self._account}.{kind}.core.windows.net" for kind in ("dfs", "blob")]
-        if ".dfs." in self._host or ".blob." in self._host:
-            hosts += [
-                re.sub(r"\.(?:dfs|blob)\.", f".{kind}.", self._host, count=1)
-                for kind in ("dfs", "blob")
-            ]
+        hosts = self._spellings() if self._host else []
+        if "." not in self._host:  # nothing says in which cloud the account is
+            hosts += [f"{self._account}.{kind}.core.windows.net" for kind in _APIS]
         return [*(f"{key}.{host}" for host in dict.fromkeys(hosts)), key]
 
     def _connection(self) -> dict[str, str]:
@@ -174,25 +222,27 @@ class _Found:
         return parts
 
     def _endpoint(self, connection: Mapping[str, str]) -> str | None:
+        """Return the URL that settings name; see `_check_host` for the host of the location."""
         search = self._search
-        scheme = ADLS_SCHEME.of(search.properties)
-        if search.text("", [], ["fs.azure.always.use.https"]) == "false":
-            scheme = ADLS_SCHEME.of(search.properties, default="http")
         if host := search.text("endpoint", [ADLS_HOST]):
-            return f"{scheme}://{host}"
+            return f"{self._scheme()}://{host}"
         if authority := search.text("endpoint", [ADLS_AUTHORITY]):
             if authority.startswith("."):
-                return f"{scheme}://{self._account}{authority}"
-            return f"{scheme}://{authority}/{self._account}"
+                return f"{self._scheme()}://{self._account}{authority}"
+            return f"{self._scheme()}://{authority}/{self._account}"
         if stated := connection.get("blobendpoint"):
             return stated.rstrip("/")
         if suffix := connection.get("endpointsuffix"):
-            protocol = connection.get("defaultendpointsprotocol", scheme)
+            protocol = connection.get("defaultendpointsprotocol", self._scheme())
             return f"{protocol}://{self._account}.blob.{suffix}"
         search.sources.pop("endpoint", None)
-        if self._host:
-            return f"{scheme}://{re.sub(r'[.]dfs[.]', '.blob.', self._host, count=1)}"
         return None
+
+    def _scheme(self) -> str:
+        search = self._search
+        if search.text("", [], ["fs.azure.always.use.https"]) == "false":
+            return ADLS_SCHEME.of(search.properties, default="http")
+        return ADLS_SCHEME.of(search.properties)
 
     def _identity(self, connection: Mapping[str, str]) -> dict[str, Any]:
         """Return the credentials of the first source that has any."""

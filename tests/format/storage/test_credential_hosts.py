@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,6 +12,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+from azure.core.credentials import AccessToken
+from azure.identity import DefaultAzureCredential
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.delegation_token import DelegationToken, token_file
@@ -59,7 +62,73 @@ HDFS = {
         {"HADOOP_TOKEN_FILE_LOCATION": "{tokens}"},
     ),
 }
-CASES = [pytest.param(case, id=name) for name, case in HDFS.items()]
+HOST = "prodlake.attacker.example:{port}"
+BLOB = f"abfs://box@{HOST}/x"
+KEY = "bWFya2Vy"
+PLAIN = {"adls.blob-storage-scheme": "http", "fs.azure.always.use.https": "false"}
+AZURE = {
+    name: Case({**PLAIN, **settings}, BLOB, naming, mark, variables)
+    for name, settings, mark, naming, variables in (
+        ("adls.token", {"adls.token": MARKER}, MARKER, {"warehouse": BLOB}, {}),
+        (
+            "adls.sas-token",
+            {"adls.sas-token": f"sig={MARKER}"},
+            f"sig={MARKER}",
+            {f"adls.sas-token.{HOST}": f"sig={MARKER}"},
+            {},
+        ),
+        (
+            "adls.sas-token of an account",
+            {"adls.sas-token.prodlake": f"sig={MARKER}"},
+            f"sig={MARKER}",
+            {"adls.account-host": HOST},
+            {},
+        ),
+        (
+            "adls.account-key",
+            {"adls.account-key": KEY},
+            "Authorization: SharedKey",
+            {"fs.azure.account.auth.type." + HOST: "SharedKey"},
+            {},
+        ),
+        (
+            "adls.connection-string",
+            {"adls.connection-string.prodlake": f"AccountName=prodlake;AccountKey={KEY}"},
+            "Authorization: SharedKey",
+            {"fs.defaultFS": BLOB},
+            {},
+        ),
+        (
+            "fs.azure.account.key",
+            {"fs.azure.account.key.prodlake.dfs.core.windows.net": KEY, "adls.client-id": "me"},
+            "Authorization: SharedKey",
+            {f"fs.azure.account.key.{HOST}": KEY},
+            {},
+        ),
+        (
+            "fs.azure.sas.fixed.token",
+            {"fs.azure.sas.fixed.token": f"sig={MARKER}"},
+            f"sig={MARKER}",
+            {f"fs.azure.sas.box.{HOST}": f"sig={MARKER}"},
+            {},
+        ),
+        (
+            "AZURE_STORAGE_KEY",
+            {},
+            "Authorization: SharedKey",
+            {"warehouse": BLOB},
+            {"AZURE_STORAGE_KEY": KEY},
+        ),
+        (
+            "azure-identity",
+            {},
+            f"Authorization: Bearer {MARKER}",
+            {"warehouse": BLOB},
+            {},
+        ),
+    )
+}
+CASES = [pytest.param(case, id=name) for name, case in {**HDFS, **AZURE}.items()]
 
 
 @pytest.fixture
@@ -82,7 +151,8 @@ def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
 def sent(case: Case, listener: Listener, naming: Mapping[str, str]) -> str:
     """Everything that the host is sent."""
     settings = {**case.settings, **naming, "io.object-store.max-attempts": "1"}
-    io = FileIO({key: value.format(port=listener.port) for key, value in settings.items()})
+    given = {key: value.format(port=listener.port) for key, value in settings.items()}
+    io = FileIO({key.format(port=listener.port): value for key, value in given.items()})
     location = case.location.format(port=listener.port)
     for ask in (io.read, io.size, lambda each: [*io.list(each)], io.delete):
         with suppress(IcecombError):
@@ -95,6 +165,7 @@ def sent(case: Case, listener: Listener, naming: Mapping[str, str]) -> str:
 def test_a_host_gets_a_credential_only_if_a_setting_names_it(
     case: Case, listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(DefaultAzureCredential, "get_token", lambda *_: AccessToken(MARKER, 9**20))
     tokens = tmp_path / "tokens"
     tokens.write_bytes(TOKEN)
     for name, value in case.variables.items():
@@ -104,3 +175,53 @@ def test_a_host_gets_a_credential_only_if_a_setting_names_it(
     assert MARKER not in text
     assert "authorization" not in text.lower()
     assert case.mark in sent(case, listener, case.naming)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hosts that are looked for; none is found."""
+    found: list[str] = []
+
+    def nowhere(host: Any, *_: Any, **__: Any) -> Any:
+        found.append(str(host))
+        raise socket.gaierror(host)
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    return found
+
+
+SPELLINGS = (
+    "{}", "{}@attacker.example", "attacker.example@{}", "attacker.example#.{}", "attacker.example?.{}",
+    "attacker.example\\.{}", "attacker.example:443", "2130706433", "2130706433:443#.{}", "[::1]",
+    "attacker.example%2f.{}", "{}.attacker.example", "arn:aws:s3:attacker.example:1:accesspoint:x",
+    "arn:aws:s3:eu-west-1:123456789012:accesspoint:attacker",
+)  # fmt: skip
+"""What may stand in a location for a bucket or a host; `{}` is a right one."""
+STORES = {
+    "s3": ("s3://{}/x", "bucket", r"(.+\.)?amazonaws\.com", {}),
+    "s3 with an endpoint": ("s3://{}/x", "bucket", r"(.+\.)?own\.store", {"s3.endpoint": "https://own.store"}),
+    "google": ("gs://{}/x", "bucket", r"storage\.googleapis\.com", {}),
+    "azure": ("abfss://box@{}/x", "a.dfs.core.windows.net", r"a\.blob\.core\.windows\.net", {}),
+    "azure with hosts": (
+        "abfss://box@{}/x", "a.blob.own.store", r"[a-z0-9]+\.blob\.own\.store",
+        {"adls.blob-storage-authority": ".blob.own.store"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_bucket_names_no_host(store: str, asked: list[str]) -> None:
+    location, right, hosts, more = STORES[store]
+    keys = {
+        "s3.access-key-id": "id", "s3.secret-access-key": MARKER, "s3.session-token": MARKER,
+        "gcs.oauth2.token": MARKER, "adls.token": MARKER, "s3.region": "eu-west-1",
+        "io.object-store.max-attempts": "1",
+    }  # fmt: skip
+    io = FileIO({**keys, **more})
+    # boto3 takes a third of a second to open a bucket
+    for spelling in SPELLINGS if "s3" not in store else SPELLINGS[-1:]:
+        with suppress(IcecombError):
+            io.read(location.format(spelling.format(right)))
+    io.close()
+    assert asked
+    assert [host for host in asked if not re.fullmatch(hosts, host)] == []

@@ -152,3 +152,61 @@ def test_what_makes_no_sense_or_is_not_served_is_refused_with_the_remedy(propert
         of(properties, host)
     assert words in refused.value.message
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "acct.blob.core.windows.net",
+        "Acct.dfs.core.windows.net",
+        "acct.dfs.core.chinacloudapi.cn",
+        "acct.blob.core.usgovcloudapi.net",
+        "acct.z12.blob.storage.azure.net",
+        "acct-secondary.blob.core.windows.net",
+        "onelake.dfs.fabric.microsoft.com",
+        "westeurope-onelake.blob.fabric.microsoft.com",
+        "0f3a.z0f.dfs.fabric.microsoft.com",
+    ],
+)
+def test_credentials_are_sent_to_all_clouds_of_azure(host):
+    endpoint = of({"adls.token": "T"}, host).endpoint
+    assert endpoint == f"https://{host.lower().replace('.dfs.', '.blob.')}"
+
+
+@pytest.mark.parametrize("settings", [{}, {"adls.token": "T"}, {"adls.sas-token.acct": "sig=x"}])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "acct.attacker.example",
+        "acct.blob.core.windows.net.attacker.example",
+        "attacker.example.blob.core.windows.net",
+        "acct.blob.core.windows.net:8443",
+        "core.windows.net",
+        "acct",
+    ],
+)
+def test_credentials_are_sent_to_no_other_host(settings, host):
+    with pytest.raises(ConfigurationError, match="is not one of Azure's hosts") as refused:
+        of(settings, host)
+    assert f"adls.sas-token.{host}" in refused.value.hint
+    assert of({**settings, "adls.anon": "true"}, host).anonymous
+    naming = (
+        {f"adls.sas-token.{host}": "sig=y"} if "." in host else {"warehouse": f"wasb://c@{host}"}
+    )
+    assert of({**settings, **naming}, host).endpoint == f"https://{host}"
+
+
+def test_a_host_of_another_cloud_has_settings_of_its_own():
+    keys = {
+        "fs.azure.account.key.acct.dfs.core.windows.net": "K",
+        "fs.azure.account.key.acct.dfs.core.usgovcloudapi.net": "G",
+    }
+    assert of(keys, "acct.blob.core.usgovcloudapi.net").account_key == "G"
+    assert of(keys, "acct.blob.core.chinacloudapi.cn").account_key is None
+    assert of(keys | {"adls.account-host": "127.0.0.1"}, "acct").account_key == "K"
+
+
+@pytest.mark.parametrize("host", ["a@b", "2130706433:443#.x", "a?b", "a\\b", "a b", "[::1]"])
+def test_what_is_not_the_name_of_a_host_is_refused(host):
+    with pytest.raises(ConfigurationError, match="is not the name of a host"):
+        of({"adls.blob-storage-authority": ".blob.own.store"}, host)
