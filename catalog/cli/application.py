@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,6 +20,7 @@ from icecomb.catalog.cli.output.output import FORMS, Output
 from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.catalog.cli.output.terminal import write_help, write_line
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
+from icecomb.format.printable_text import logged_to
 from icecomb.format.property.property import similar
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ BLOCKED: Final = 3
 UNKNOWN_COMMIT: Final = 4
 INTERRUPTED: Final = 130
 
+_NEW_LINES: Final = re.compile(r"\s*\n\s*")
 _PLUGINS: Final = "icecomb.commands"
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "namespaces": (
@@ -367,6 +370,11 @@ def icecomb(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; see `icecomb.catalog.cli`."""
+    with logged_to(sys.stderr):
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         result = icecomb.main(
             args=None if arguments is None else list(arguments),
@@ -392,9 +400,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # The reader of stdout (head, less) is gone: nobody is left to print to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ERROR
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - printed, by its trace where that is wanted
         if os.environ.get("ICECOMB_TRACE"):
-            raise
+            for line in traceback.format_exc().splitlines():
+                write_line(line, sys.stderr)
+            return ERROR
         text = f"{type(error).__name__}: {error}"
         return _complain(text, "ICECOMB_TRACE=1 shows where it came from", ERROR)
     return result if isinstance(result, int) else OK
@@ -420,5 +430,6 @@ def _meant(error: click.UsageError) -> str:
 def _complain(message: str, hint: str | None, code: int) -> int:
     write_line(f"error: {' '.join(message.split())}", sys.stderr)
     if hint:
-        write_line(f"  hint: {' '.join(hint.split())}", sys.stderr)
+        # blanks within a line may be those of a quoted name
+        write_line(f"  hint: {_NEW_LINES.sub(' ', hint.strip())}", sys.stderr)
     return code

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.catalog.maintenance.engine import check_local
 from icecomb.format.errors import FileIOError
+from icecomb.format.printable_text import printable
 from icecomb.format.property.table_property import MIN_SNAPSHOTS
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class SnapshotExpiry:
             self.commit()
 
     def __repr__(self) -> str:
-        what = f"an expiration of {self._name}"
+        what = f"an expiration of {printable(self._name)}"
         if self._is_tried:
             return f"<{what}: {self.result or 'it failed'}>"
         return f"<{what}: nothing has happened yet, commit() does it>"
@@ -155,8 +156,8 @@ class SnapshotExpiry:
     def __del__(self) -> None:
         if self._is_open:
             warnings.warn(
-                f"An expiration of {self._name} was never committed: nothing was removed; "
-                "end it with .commit()",
+                f"An expiration of {printable(self._name)} was never committed: nothing was "
+                "removed; end it with .commit()",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -49,7 +49,9 @@ from multiprocessing.connection import Connection
 connection = Connection(int(sys.argv[1]))
 sys.path[:] = connection.recv()
 from icecomb.catalog.maintenance.group_process import serve
-serve(connection)
+from icecomb.format.printable_text import logged_to
+with logged_to(sys.stderr):
+    serve(connection)
 """
 _MEMORY_INFORMATION: Final = Path("/proc/meminfo")
 _MEMORY_LIMITS: Final = (

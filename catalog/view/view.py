@@ -9,6 +9,7 @@ from icecomb.catalog.commit.commit import commit_version
 from icecomb.catalog.commit.pinned import Pinned
 from icecomb.catalog.commit.pointer import ViewMetadataVersion
 from icecomb.catalog.identifier import Identifier
+from icecomb.format.printable_text import printable, printable_lines
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit.pointer import ViewPointer
@@ -38,9 +39,8 @@ class View(Pinned[ViewMetadataVersion]):
         queries = "\n".join(
             f"{name}: {sql}" for name, sql in self.current_version().queries.items()
         )
-        return (
-            f"{'.'.join(self.identifier)} (version {self.metadata.current_version_id})\n{queries}"
-        )
+        name = printable(".".join(self.identifier))
+        return f"{name} (version {self.metadata.current_version_id})\n{printable_lines(queries)}"
 
     def name(self) -> Identifier:
         """Return namespace and name."""

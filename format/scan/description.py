@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from icecomb.format.printable_text import printable
 from icecomb.format.spec.values.temporal import utc_moment
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Description:
         lines += [f"  {name:<{width}}  {value}" for name, value in self.facts]
         lines += [f"  {'columns':<{width}}"]
         lines += [f"    {name:<{name_width}}  {kind}" for name, kind in rows]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(printable(line).rstrip() for line in lines)
 
     def html(self) -> str:
         """Return the description as two HTML tables, with all text escaped."""

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import Final, TextIO
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.printable_text import PrintableFormatter
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.protocol import PROTOCOL
 from icecomb.spark.planner.transport.transport import Server
@@ -71,9 +72,9 @@ def _private_stdout() -> TextIO:
 
 def _log_to_stderr() -> None:
     """Log warnings and slow steps, and with ICECOMB_TRACE the tracebacks of refused requests."""
-    logging.basicConfig(
-        stream=sys.stderr, format="icecomb planner %(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PrintableFormatter("icecomb planner %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("icecomb.catalog.metastore").setLevel(logging.INFO)
     if os.environ.get("ICECOMB_TRACE"):
         logging.getLogger("icecomb").setLevel(logging.DEBUG)

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from icecomb.catalog.cli.output.terminal import printable, printable_json
+from icecomb.catalog.cli.output.terminal import printable_json
+from icecomb.format.printable_text import printable
 
 _SPACES: Final = re.compile("(?<= ) ")
 _FORMULA: Final = re.compile(r"[=+\-@\uff1d\uff0b\uff0d\uff20].")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from icecomb.catalog.cli.output.terminal import printable, write_line
+from icecomb.catalog.cli.output.terminal import write_line
+from icecomb.format.printable_text import printable
 
 _REFRESH_SECONDS = 0.1
 

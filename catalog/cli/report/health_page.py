@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from icecomb.catalog.cli.output.output import moment
-from icecomb.catalog.cli.output.terminal import printable
 from icecomb.catalog.cli.report.health_chart import drawn, size_text
 from icecomb.catalog.cli.report.health_report import summary
 from icecomb.format.optional_library import optional_library
+from icecomb.format.printable_text import printable
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.cli.output.output import moment
-from icecomb.catalog.cli.output.terminal import printable, write_line
+from icecomb.catalog.cli.output.terminal import write_line
 from icecomb.catalog.report.finding import Severity
+from icecomb.format.printable_text import printable
 
 if TYPE_CHECKING:
     from icecomb.catalog.cli.application import Application

@@ -213,7 +213,7 @@ class FileScanTask:
     def __repr__(self) -> str:
         return (
             f"FileScanTask({self.file.file_path!r}, start={self.start}, length={self.length}, "
-            f"deletes={len(self.delete_files)}, residual={self.residual})"
+            f"deletes={len(self.delete_files)}, residual={self.residual!r})"
         )
 
 

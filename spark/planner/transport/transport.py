@@ -20,6 +20,7 @@ from typing import IO, Any, Final, TypeAlias
 from icecomb.format.call_log import timed
 from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
 from icecomb.format.errors import IcecombError
+from icecomb.format.printable_text import printable_lines
 from icecomb.spark.planner.protocol import PROTOCOL
 from icecomb.spark.planner.transport.hangups import Hangups
 from icecomb.spark.planner.transport.pages import line_of, lines_of, page_of, read_message
@@ -200,9 +201,10 @@ def error_json(error: Exception) -> dict[str, Any]:
     """Convert an error to JSON, from which the bridge makes Spark's; traces stay in the log."""
     if isinstance(error, IcecombError):
         _log.debug("refused", exc_info=error)
-        return {"types": _types(error), "message": error.message, "hint": error.hint}
+        message, hint = printable_lines(error.message), printable_lines(error.hint or "")
+        return {"types": _types(error), "message": message, "hint": hint or None}
     _log.debug("failed", exc_info=error)
-    text = str(error) or "no message"
+    text = printable_lines(str(error)) or "no message"
     return {
         "types": _types(error),
         "message": f"icecomb's planner failed: {type(error).__name__}: {text}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from icecomb.catalog.cli import application as application_module
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output.output import TextOutput
 from icecomb.catalog.cli.output.progress import TerminalProgress
-from icecomb.catalog.cli.output.terminal import printable
+from icecomb.format.printable_text import printable
 
 CLEAR, TITLE, C1 = "\x1b[2J", "\x1b]0;owned\x07", "\x9b31m"
 ATTACK = f"{CLEAR}{TITLE}{C1}\x7f\u202eevil\u2066\u200f\x00\r\x08"
@@ -146,3 +147,27 @@ def test_every_print_of_the_command_line_goes_one_way():
                 ):
                     printing.add(module.name)
     assert printing == {"terminal.py"}
+
+
+def test_warnings_and_traces_are_shown_and_not_obeyed(icecomb, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+
+    def failing(*_: Any, **__: Any) -> None:
+        logging.getLogger("pyhdfs").warning("%s", ATTACK, exc_info=ValueError(ATTACK))
+        raise RuntimeError(ATTACK)
+
+    monkeypatch.setattr(Application, "catalog", property(failing))
+    code, out, err = icecomb("tables")
+    assert (code, obeyed(out + err)) == (1, set())
+    assert err.count("evil") == 3
+    monkeypatch.setenv("ICECOMB_TRACE", "1")
+    code, out, err = icecomb("tables")
+    assert (code, obeyed(out + err)) == (1, set())
+    assert "Traceback" in err
+    assert "in failing" in err
+    assert logging.getLogger().handlers == []
+
+
+def test_blanks_in_a_quoted_name_of_a_hint_stay(capfd):
+    application_module._complain("one\n  two", "icecomb doctor 'a  b'\n   or not", 1)
+    assert capfd.readouterr().err == "error: one two\n  hint: icecomb doctor 'a  b' or not\n"
