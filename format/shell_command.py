@@ -22,10 +22,10 @@ def shell_command(*words: str, options: Iterable[str] = ()) -> str:
         words: The words after the program.
         options: Global options, which precede the words.
     """
-    return " ".join(map(quoted, (PROGRAM, *options, *words)))
+    return " ".join(map(quoted_word, (PROGRAM, *options, *words)))
 
 
-def quoted(word: str) -> str:
+def quoted_word(word: str) -> str:
     """Quote a word for a shell; one with control characters as bash's $'...'."""
     if word.isprintable():
         return shlex.quote(word)

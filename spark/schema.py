@@ -64,6 +64,7 @@ from icecomb.format.spec.types import (
     UUIDType,
     VariantType,
 )
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.column_default import sql_of
 from icecomb.spark.values import value_to_json
 
@@ -264,15 +265,11 @@ def sql_type(spark_json: str | Mapping[str, Any]) -> str:
     if isinstance(spark_json, str):
         return _SQL_NAMES.get(spark_json, spark_json)
     if spark_json["type"] == "struct":
-        fields = (f"{_quoted(f['name'])}: {sql_type(f['type'])}" for f in spark_json["fields"])
+        fields = (f"{quoted_name(f['name'])}: {sql_type(f['type'])}" for f in spark_json["fields"])
         return f"STRUCT<{', '.join(fields)}>"
     if spark_json["type"] == "array":
         return f"ARRAY<{sql_type(spark_json['elementType'])}>"
     return f"MAP<{sql_type(spark_json['keyType'])}, {sql_type(spark_json['valueType'])}>"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def defined_schema(struct: Mapping[str, Any]) -> Schema:

@@ -11,6 +11,7 @@ import click
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, UnsupportedError
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -110,7 +111,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
             raise UnsupportedError(
                 f"Catalog {application.catalog_name} has no metastore whose entry of {table} could "
                 "be examined",
-                hint=f"icecomb describe {table} shows whether its files can be read",
+                hint=f"{shell_command('describe', table)} shows whether its files can be read",
             )
         cluster = list(_cluster(catalog))
         yield from cluster

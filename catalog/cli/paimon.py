@@ -11,6 +11,7 @@ import click
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.output.output import finding_lines, moment
 from icecomb.format.errors import ConfigurationError, SchemaError
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.catalog.paimon.schema_change import Position, SchemaChange
@@ -170,7 +171,9 @@ def evolve(application: Application, /, table: str, *, yes: bool, **given: Any) 
     if not yes:
         application.warn(f"dry run: add --yes to create schema-{new.schema_id}")
     elif source.entry is not None:
-        application.warn(f"the metastore's columns did not change: icecomb paimon drift {table}")
+        application.warn(
+            f"the metastore's columns did not change: {shell_command('paimon', 'drift', table)}"
+        )
 
 
 @paimon.command("import")

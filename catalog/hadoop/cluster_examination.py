@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, NoSuchFileError
+from icecomb.format.shell_command import quoted_word
 from icecomb.format.storage.site_file import site_folders
 
 if TYPE_CHECKING:
@@ -186,8 +187,8 @@ def _rights(web: WebHdfs, path: str, warehouse: str) -> Finding:
         Severity.PROBLEM,
         "permission",
         f"{web.user} may not {verb} in {path}: {refused[0] or refused[1]}",
-        f"hdfs dfs -setfacl -R -m user:{web.user}:rwx {path} (or -chown), or use another user: "
-        "hdfs.user, HADOOP_USER_NAME",
+        f"hdfs dfs -setfacl -R -m {quoted_word(f'user:{web.user}:rwx')} {quoted_word(path)} (or "
+        "-chown), or use another user: hdfs.user, HADOOP_USER_NAME",
     )
 
 
@@ -218,7 +219,7 @@ def _quotas(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
         if quota < 0:
             continue
         said = f"{shown(used)} of the {what} quota {shown(quota)} of {path} are used"
-        remedy = f"delete what is not needed, or hdfs dfsadmin {command} {path}"
+        remedy = f"delete what is not needed, or hdfs dfsadmin {command} {quoted_word(path)}"
         if quota - used < least:
             reason = " (HDFS reserves a whole block of 128 MiB)" if what == "space" else ""
             yield Finding(Severity.PROBLEM, "quota", f"{said}: no new file fits{reason}", remedy)

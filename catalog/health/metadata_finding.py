@@ -27,6 +27,7 @@ from icecomb.format.property.table_property import (
     MANIFEST_TARGET_BYTES,
 )
 from icecomb.format.property.way_back import has_way_back
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.clock_skew import clock_skew
 
 if TYPE_CHECKING:
@@ -190,8 +191,9 @@ def _kept(examined: Examined) -> str:
         name = examined.remedies.name
         known = "TABLE" if "/" in name else name  # to migrate, which takes no folders
         return (
-            f"; {GC_ENABLED.key} is false, so nothing may expire before `icecomb migrate finalize "
-            f"{known}` gives up the way back to the Hive table"
+            f"; {GC_ENABLED.key} is false, so nothing may expire before "
+            f"`{shell_command('migrate', 'finalize', known)}` gives up the way back to the Hive "
+            "table"
         )
     return f"; {GC_ENABLED.key} is false, so nothing may expire until no other table uses the files"
 

@@ -18,7 +18,9 @@ from icecomb.catalog.hive.parameters import is_read_by_handler
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError, reason_of
 from icecomb.format.property.table_property import HIVE_ENGINE, INTEROP
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.types import TimestampType, TimestamptzType
+from icecomb.format.sql_statement import printed_name
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
@@ -127,7 +129,7 @@ def _missing(
             Severity.PROBLEM,
             _CODE,
             f"{by_handler} cannot read it: the entry lacks Iceberg's storage handler or formats",
-            f"icecomb repair {name}",
+            shell_command("repair", name),
         )
     if "impala" in engines:
         for key in _OTHER_NAMES:
@@ -137,7 +139,7 @@ def _missing(
                     Severity.PROBLEM,
                     _CODE,
                     f"impala takes it for another table: its property {key} is {said!r}",
-                    f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{key}')",
+                    f"ALTER TABLE {_printed(name)} UNSET TBLPROPERTIES ('{key}')",
                 )
 
 
@@ -169,8 +171,8 @@ def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Fi
             _CODE,
             "hive cannot read it with Iceberg's runtime for Hive 3 (1.4.3: «Unknown logical "
             f"type»): Avro files such as {path} hold times as timestamp-millis",
-            "use a runtime that knows them (1.11 does), or rewrite the files: icecomb "
-            f"maintain rewrite-data-files {name} --option rewrite-all=true",
+            "use a runtime that knows them (1.11 does), or rewrite the files: "
+            + shell_command("maintain", "rewrite-data-files", name, "--option", "rewrite-all=true"),
         )
 
 
@@ -209,4 +211,8 @@ def _file_with_millis(metadata: TableMetadata, io: FileIO) -> str | None:
 
 
 def _set(name: str, key: str, value: str) -> str:
-    return f"ALTER TABLE {name} SET TBLPROPERTIES ('{key}'='{value}')"
+    return f"ALTER TABLE {_printed(name)} SET TBLPROPERTIES ('{key}'='{value}')"
+
+
+def _printed(name: str) -> str:
+    return printed_name(*name.split(".", 1))

@@ -39,6 +39,7 @@ from icecomb.format.cancellation import Signal, pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 from icecomb.format.holding import Holding
 from icecomb.format.process import has_ended, machine, started_at
+from icecomb.format.shell_command import shell_command
 
 _LOG: Final = logging.getLogger(__name__)
 _GROWTH: Final = 0.1
@@ -357,7 +358,7 @@ class TableLock:
         return LockTimeoutError(
             f"{self._name} is locked by {describe_holder(holder)}; waited {waited:.1f} s",
             hint=f"{'' if is_gone(holder) else 'if its process is dead, '}release it: "
-            f"icecomb locks break {holder.lock_id} --yes",
+            + shell_command("locks", "break", str(holder.lock_id), "--yes"),
             table=self._name,
             lock_id=holder.lock_id,
         )

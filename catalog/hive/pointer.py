@@ -14,14 +14,14 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.errors import IcecombError, NoSuchFileError, NoSuchIcebergTableError
 from icecomb.format.property.way_back import check_way_back_kept
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 _REMEDIES: Final = {
-    "a Hive table": "`icecomb migrate apply {}` converts a Hive table",
-    "an Iceberg view": "`icecomb views show {}` shows it; load_view loads it",
-    "a Hive view": "only an engine that knows its SQL can read it",
+    "a Hive table": (("migrate", "apply"), "converts a Hive table"),
+    "an Iceberg view": (("views", "show"), "shows it; load_view loads it"),
 }
 
 
@@ -60,7 +60,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         except NoSuchFileError as error:
             raise NoSuchFileError(
                 f"{self.name}: its metadata file is lost: {error.message}",
-                hint=f"icecomb doctor {self.name} names the newest one that is left",
+                hint=f"{shell_command('doctor', self.name)} names the newest one that is left",
                 path=location,
                 table=self.name,
             ) from None
@@ -135,7 +135,7 @@ def pointed_at(entry: HiveTable) -> str:
         without = " without a metadata_location" if entry.is_iceberg else ""
         raise NoSuchIcebergTableError(
             f"{entry.full_name} is not an Iceberg table: it is {entry.kind}{without}",
-            hint=_REMEDIES.get(entry.kind, "").format(entry.full_name) or None,
+            hint=_remedy(entry),
             table=entry.full_name,
         )
     return entry.metadata_location
@@ -165,3 +165,12 @@ def _has_new_snapshot(
         return False
     newest = [snapshot.snapshot_id for snapshot in new.snapshots[-1:]]
     return any(current.has_snapshot(i) and not before.has_snapshot(i) for i in newest)
+
+
+def _remedy(entry: HiveTable) -> str | None:
+    if entry.kind == "a Hive view":
+        return "only an engine that knows its SQL can read it"
+    if entry.kind not in _REMEDIES:
+        return None
+    words, purpose = _REMEDIES[entry.kind]
+    return f"`{shell_command(*words, entry.full_name)}` {purpose}"

@@ -124,7 +124,8 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
         raise _moved(repair, outcome)
     raise CommitStateUnknownError(
         f"{repair.table}: it is unknown whether it was repaired: {outcome.reason}",
-        hint="nothing was deleted; look at the table again: icecomb doctor " + repair.table,
+        hint="nothing was deleted; look at the table again: "
+        f"{shell_command('doctor', repair.table)}",
         table=repair.table,
         new=repair.target,
         current=outcome.current,

@@ -16,6 +16,8 @@ from icecomb.catalog.hive.thrift.server import left_probes, lock_expiry_s, value
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
+from icecomb.format.shell_command import shell_command
+from icecomb.format.sql_statement import printed_name
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -60,7 +62,7 @@ def abandoned_lock(row: LockRow, table: tuple[str, str] | None = None) -> Findin
         "lock",
         f"{name} is locked, and its holder "
         f"{'has ended' if is_gone(row) else 'is silent'}: {describe_holder(row)}",
-        f"icecomb locks break {row.lock_id} --yes",
+        shell_command("locks", "break", str(row.lock_id), "--yes"),
     )
 
 
@@ -160,7 +162,8 @@ def _left_probes(catalog: HiveCatalog) -> Iterator[Finding]:
             "pointer check",
             f"views are left by which it was tried what the metastore checks, when it went away: "
             f"{', '.join(names[:_SHOWN])}{more}",
-            f"DROP VIEW {names[0]}; a commit by a new process drops those of its database",
+            f"DROP VIEW {printed_name(*names[0].split('.', 1))}; a commit by a new process drops "
+            "those of its database",
         )
 
 

@@ -78,8 +78,8 @@ def _unreadable(catalog: HiveCatalog, entry: HiveTable, error: Exception) -> Fin
             Severity.PROBLEM,
             "metadata file",
             f"{said}; no other metadata file of the table can be read",
-            f"icecomb migrate revert {entry.full_name} gives back the Hive table that it was, "
-            "unless the migration was finalized",
+            f"{shell_command('migrate', 'revert', entry.full_name)} gives back the Hive table "
+            "that it was, unless the migration was finalized",
         )
     if found is None:
         return Finding(
@@ -278,7 +278,7 @@ def _stale(catalog: HiveCatalog, entry: HiveTable, metadata: TableMetadata) -> I
         Severity.WARNING,
         "parameters",
         f"the metastore says otherwise than the metadata: {told}{more}",
-        f"icecomb repair {entry.full_name}",
+        shell_command("repair", entry.full_name),
     )
 
 
@@ -295,7 +295,8 @@ def _held(catalog: HiveCatalog, entry: HiveTable) -> Iterator[Finding]:
                 Severity.NOTE,
                 "lock",
                 f"it is held now: {describe_holder(row)}",
-                f"if its process is dead: icecomb locks break {row.lock_id} --yes",
+                "if its process is dead: "
+                + shell_command("locks", "break", str(row.lock_id), "--yes"),
             )
 
 

@@ -97,7 +97,7 @@ class ImportPlan(TakeoverPlan):
 class ImportBlockedError(BlockedError, ValidationError):
     """A Paimon table cannot be imported; `context["blockers"]` has all reasons."""
 
-    _REFUSED, _LISTED = "imported", "`icecomb paimon import` without --yes"
+    _REFUSED, _LISTING = "imported", ("paimon", "import", "--to", "DB.TABLE")
 
 
 def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan:

@@ -10,6 +10,7 @@ from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.catalog.table.definition import TableDefinition
 from icecomb.format.errors import IcecombError
 from icecomb.format.property.table_property import GC_ENABLED, NAME_MAPPING
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -66,14 +67,14 @@ class BlockedError(IcecombError):
     """A refusal of a plan with blockers; nothing was changed. ``plan`` has all of them."""
 
     _REFUSED: ClassVar[str]
-    _LISTED: ClassVar[str]
+    _LISTING: ClassVar[tuple[str, ...]]
 
     def __init__(self, plan: TakeoverPlan) -> None:
         first, *others = plan.blockers
         more = f" (and {len(others)} more)" if others else ""
         super().__init__(
             f"{plan.table} cannot be {self._REFUSED}: {first.message}{more}",
-            hint=f"{first.remedy}; {self._LISTED.format(plan.table)} lists everything",
+            hint=f"{first.remedy}; `{shell_command(*self._LISTING, plan.table)}` lists everything",
             table=plan.table,
             blockers=[finding.message for finding in plan.blockers],
         )

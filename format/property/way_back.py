@@ -10,6 +10,7 @@ from typing import Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.shell_command import shell_command
 
 MIGRATED: Final = "migrated"
 """The property of tables that a migration made, Iceberg Java's, too (MigrateTableSparkAction)."""
@@ -29,8 +30,8 @@ def deletion_remedy(properties: Mapping[str, str], name: str = "TABLE") -> str:
     """
     if has_way_back(properties):
         return (
-            "They are still the Hive table's, to which a revert goes back: `icecomb migrate "
-            f"finalize {name}` gives that up, and allows it."
+            "They are still the Hive table's, to which a revert goes back: "
+            f"`{shell_command('migrate', 'finalize', name)}` gives that up, and allows it."
         )
     return f"Set {GC_ENABLED.key} to true when no other table uses its files."
 
@@ -50,7 +51,8 @@ def check_way_back_kept(name: str, before: Mapping[str, str], after: Mapping[str
         raise ValidationError(
             f"{GC_ENABLED.key} of {name} cannot be true yet: it was migrated, and maintenance "
             "would delete files that `icecomb migrate revert` needs",
-            hint=f"`icecomb migrate finalize {name}` gives up the way back, and sets it",
+            hint=f"`{shell_command('migrate', 'finalize', name)}` gives up the way back, and sets "
+            "it",
             table=name,
         )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.format.shell_command import quoted, shell_command
+from icecomb.format.shell_command import quoted_word, shell_command
 
 HOSTILE = [
     "plain",
@@ -42,7 +42,7 @@ def words_of(line: str, shell: str = "bash") -> list[str]:
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_word_comes_back_from_a_shell_and_nothing_obeys_it(word: str) -> None:
-    shown = quoted(word)
+    shown = quoted_word(word)
     assert shown.isprintable()
     assert words_of(shown) == [word]
 
@@ -54,16 +54,16 @@ def test_a_line_is_one_command_with_these_words() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8))
 def test_any_word_comes_back(word: str) -> None:
-    assert words_of(quoted(word)) == [word]
+    assert words_of(quoted_word(word)) == [word]
 
 
 @pytest.mark.skipif(shutil.which("dash") is None, reason="there is no dash here")
 @pytest.mark.parametrize("word", [*HOSTILE, "it's\n$(touch pwned)", "\n'; touch pwned; '"])
 def test_a_shell_that_knows_no_such_quotes_runs_nothing(word: str) -> None:
-    found = words_of(quoted(word), "dash")
+    found = words_of(quoted_word(word), "dash")
     assert len(found) == 1
     assert found == [word] or not word.isprintable()
 
 
 def test_half_a_surrogate_is_shown() -> None:
-    assert quoted("\ud800").isascii()
+    assert quoted_word("\ud800").isascii()

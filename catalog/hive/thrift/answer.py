@@ -9,6 +9,7 @@ from typing import TypeVar
 from icecomb.catalog.hive.thrift import wire
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.format.errors import NoSuchNamespaceError, NoSuchTableError
+from icecomb.format.shell_command import shell_command
 
 _T = TypeVar("_T")
 
@@ -67,7 +68,8 @@ def check_possible(database: str, name: str) -> None:
 def _no_table(database: str, name: str) -> NoSuchTableError:
     return NoSuchTableError(
         f"There is no table {database}.{name}",
-        hint=f"list_tables({database!r}), or `icecomb tables {database}`, lists the tables",
+        hint=f"list_tables({database!r}), or `{shell_command('tables', database)}`, lists the "
+        "tables",
         table=f"{database}.{name}",
     )
 

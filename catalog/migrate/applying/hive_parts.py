@@ -36,6 +36,7 @@ from icecomb.catalog.report.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.holding import Holding
 from icecomb.format.operation.file_addition import known_paths
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ class HiveParts:
         if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
             raise CommitFailedError(
                 f"{table.full_name} was replaced by somebody else",
-                hint=f"icecomb migrate status {table.full_name} shows what it is now",
+                hint=f"{shell_command('migrate', 'status', table.full_name)} shows what it is now",
                 table=table.full_name,
             )
         self._context.require_metadata(table)

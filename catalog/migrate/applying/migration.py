@@ -67,6 +67,7 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.format.property.way_back import MIGRATED
 from icecomb.format.rows.values.unread_field import with_unread
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata import TableMetadata, new_format_version
 from icecomb.format.spec.name_mapping import NameMapping
 
@@ -78,7 +79,7 @@ class AlreadyIcebergError(MigrationError):
 class MigrationBlockedError(BlockedError, MigrationError):
     """A migration's plan has blockers; nothing was changed. ``plan`` holds all of them."""
 
-    _REFUSED, _LISTED = "migrated", "`icecomb migrate plan {}`"
+    _REFUSED, _LISTING = "migrated", ("migrate", "plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +339,7 @@ class Takeover:
         if journal.reverted or not written.issubset(journal.metadata_files()):
             raise CommitFailedError(
                 f"{table.full_name} is being migrated by somebody else, too",
-                hint=f"icecomb migrate status {table.full_name} shows how far it is",
+                hint=f"{shell_command('migrate', 'status', table.full_name)} shows how far it is",
                 table=table.full_name,
             )
 

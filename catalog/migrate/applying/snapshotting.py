@@ -27,6 +27,7 @@ from icecomb.catalog.table.table_creation import CreateTableTransaction
 from icecomb.format.errors import MigrationError, ValidationError
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.spec.metadata import new_format_version
+from icecomb.format.sql_statement import printed_name
 
 _PURGE: Final = "external.table.purge"
 
@@ -151,7 +152,7 @@ def _owner_findings(table: HiveTable) -> Iterable[Finding]:
     parameters = {key.lower(): value.lower() for key, value in table.parameters.items()}
     if parameters.get("external") == "true" and parameters.get(_PURGE) != "true":
         return
-    name = table.full_name
+    name = printed_name(table.database, table.name)
     yield warning(
         "source-owns-files",
         f"DROP TABLE {name} would delete the files of both tables: Hive owns them",

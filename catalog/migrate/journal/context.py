@@ -28,6 +28,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.shell_command import shell_command
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ class MigrationContext:
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
                 "after an overwrite of Hive that was under way when it was migrated",
-                hint=f"icecomb migrate revert {table.full_name} tells what restoring the Hive "
-                "table would lose",
+                hint=f"{shell_command('migrate', 'revert', table.full_name)} tells what restoring "
+                "the Hive table would lose",
                 table=table.full_name,
             )
 
@@ -259,7 +260,7 @@ def being_reverted(table: HiveTable) -> MigrationError:
     """Return the error for any other step during a revert."""
     return MigrationError(
         f"{table.full_name} is being reverted",
-        hint=f"finish it: icecomb migrate revert {table.full_name} --yes",
+        hint=f"finish it: {shell_command('migrate', 'revert', table.full_name, '--yes')}",
         table=table.full_name,
     )
 

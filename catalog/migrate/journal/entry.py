@@ -37,6 +37,7 @@ from icecomb.format.errors import (
     IcecombError,
     MigrationError,
 )
+from icecomb.format.shell_command import shell_command
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
 _VIEW: Final = "VIRTUAL_VIEW"
@@ -344,7 +345,8 @@ def _require_done(outcome: Outcome, table: HiveTable, unknown: str, *, verb: str
     name = table.full_name
     raise CommitStateUnknownError(
         f"{name}: {unknown}: {outcome.reason}",
-        hint=f"nothing was deleted; see `icecomb migrate status {name}`, then {verb} again",
+        hint=f"nothing was deleted; see `{shell_command('migrate', 'status', name)}`, then {verb} "
+        "again",
         table=name,
         current=outcome.current,
     ) from outcome.cause

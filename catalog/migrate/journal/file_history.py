@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.format.errors import CorruptFileError, MigrationError, NoSuchFileError
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -185,7 +186,8 @@ class FileHistory:
             f"{self._table} cannot be reverted: it is unknown which files are the Hive table's: "
             f"the migration's snapshot {self._first} was expired, and {reason}",
             hint="restore that file from a backup, or copy the rows into a new Hive table; "
-            f"`icecomb migrate finalize {self._table}` gives up the way back, and keeps this table",
+            f"`{shell_command('migrate', 'finalize', self._table)}` gives up the way back, and "
+            "keeps this table",
             table=self._table,
         )
 

@@ -28,6 +28,7 @@ from icecomb.catalog.report.progress import THREADS, each
 from icecomb.format.errors import MigrationError
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.property.table_property import DATA_PATH, METADATA_PATH
+from icecomb.format.shell_command import shell_command
 from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ class LateWrites:
                 f"its files since they were planned: {_some(lost)}",
                 hint="restore them from a backup"
                 if self.finalized
-                else f"stop Hive's writers; icecomb migrate revert {self.table} restores the "
-                "Hive table with the current files of its folders, then apply again",
+                else f"stop Hive's writers; {shell_command('migrate', 'revert', self.table)} "
+                "restores the Hive table with the current files of its folders, then apply again",
                 table=self.table,
             )
         new = [*self.added, *self.elsewhere]

@@ -15,6 +15,7 @@ from icecomb.catalog.hive.parameters import METADATA_LOCATION
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.format.errors import MigrationError
+from icecomb.format.shell_command import shell_command
 from icecomb.format.storage.file_io import FileIO
 
 DROPPED: Final = "dropped-commits"
@@ -40,11 +41,11 @@ class OverwrittenEntry:
         """The error for steps that would take it for a table that was never migrated."""
         where = self.pointer or "a metadata file that cannot be read any more"
         remedy = (
-            f"it is external once EXTERNAL=TRUE is set: drop it then, and icecomb register "
-            f"{self.name} {where}"
+            "it is external once EXTERNAL=TRUE is set: drop it then, and "
+            + shell_command("register", self.name, self.pointer or "METADATA_FILE")
             if self.finalized
-            else f"icecomb migrate revert {self.name} restores the partitions that were removed, "
-            "and says what that loses"
+            else f"{shell_command('migrate', 'revert', self.name)} restores the partitions that "
+            "were removed, and says what that loses"
         )
         return MigrationError(
             f"{self.name} was converted to an Iceberg table, and somebody overwrote its entry with "
@@ -97,8 +98,8 @@ def dropped_commits(io: FileIO, table: HiveTable, journal: Journal) -> Migration
         f"{table.full_name} was made in the folder of an Iceberg table that a migration made and "
         "somebody dropped; what was committed to that table is not in this one: "
         f"{newest.location}",
-        hint=f"icecomb register {table.full_name}_dropped {newest.location} shows that table's "
-        f"rows; `icecomb migrate apply --accept {DROPPED}` leaves them behind",
+        hint=f"{shell_command('register', f'{table.full_name}_dropped', newest.location)} shows "
+        f"that table's rows; `icecomb migrate apply --accept {DROPPED}` leaves them behind",
         table=table.full_name,
     )
 

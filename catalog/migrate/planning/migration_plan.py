@@ -13,6 +13,7 @@ from icecomb.catalog.table.takeover import TakeoverPlan
 from icecomb.format.errors import IcecombError, MigrationError
 from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFiles
 from icecomb.format.rows.values.unread_field import UnreadField
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 
@@ -102,7 +103,9 @@ def failed_plan(table: str, error: Exception) -> MigrationPlan:
         message, remedy = error.message, error.hint
     else:
         message, remedy = f"{type(error).__name__}: {error}", None
-    finding = blocker(FAILED, message, remedy or f"icecomb doctor {table} examines its entry")
+    finding = blocker(
+        FAILED, message, remedy or f"{shell_command('doctor', table)} examines its entry"
+    )
     return MigrationPlan(
         table, "", Schema(), UNPARTITIONED_PARTITION_SPEC, (finding,), 0, PlannedFiles()
     )

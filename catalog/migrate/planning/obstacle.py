@@ -12,7 +12,11 @@ from icecomb.catalog.migrate.planning.migration_plan import ALREADY
 from icecomb.catalog.migrate.source.avro_schema import AvroSchema
 from icecomb.catalog.migrate.source.column_default import ColumnDefaults
 from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
-from icecomb.catalog.migrate.source.copy_statement import copy_remedy, hive_copy_remedy
+from icecomb.catalog.migrate.source.copy_statement import (
+    copy_remedy,
+    hive_copy_remedy,
+    left_out_note,
+)
 from icecomb.catalog.migrate.source.footer import DEFAULT, NARROW, ORC_CASE
 from icecomb.catalog.migrate.source.hive_type import CHAR_NOTE
 from icecomb.catalog.migrate.source.source import (
@@ -29,6 +33,7 @@ from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, war
 from icecomb.format.rows.files.described_file import FileProblem
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import TIMESTAMP_TYPES
+from icecomb.format.sql_statement import printed_name, printed_text
 
 _FORMATS: Final = ("Parquet", "ORC", "Avro")
 FORMATS: Final = f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
@@ -179,9 +184,9 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
         yield blocker(
             "skipped-rows",
             f"Hive leaves rows of each file out ({skipped}), which Iceberg would show",
-            f"if they are rows: ALTER TABLE {table.full_name} UNSET TBLPROPERTIES "
-            f"('{skipped.partition('=')[0]}') in Hive, or of its SerDe SET SERDEPROPERTIES to "
-            f"'0'; if not, {hive_copy_remedy(table)}",
+            f"if they are rows: ALTER TABLE {printed_name(table.database, table.name)} UNSET "
+            f"TBLPROPERTIES ({printed_text(skipped.partition('=')[0])}) in Hive, or of its SerDe "
+            f"SET SERDEPROPERTIES to '0'; if not, {hive_copy_remedy(table)}",
         )
     if collated := collations(parameters):
         told = blocker if "collation" not in choices.accept else warning
@@ -304,7 +309,8 @@ def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[
             "constraints",
             f"it is partitioned and has {len(found)} constraints, which would end up on other "
             "columns",
-            f"drop them in Hive: {drops}; after a revert add them again: {adds}",
+            f"drop them in Hive: {drops}; after a revert add them again: {adds}"
+            f"{left_out_note(drops + adds)}",
             list(map(str, found)),
         )
 

@@ -18,6 +18,7 @@ from icecomb.catalog.migrate.source.source import (
 )
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.sql_statement import printed_text
 
 
 class PartitionNotes:
@@ -144,7 +145,7 @@ class PartitionNotes:
         if self._avro is None:
             return copy_remedy(self._table)
         key, said = self._avro
-        pair = f"'{key}'='{said}'" if key == URL else f"'{key}'='...'"
+        pair = f"'{key}'={printed_text(said)}" if key == URL else f"'{key}'='...'"
         return f"ALTER TABLE ... PARTITION (...) SET SERDEPROPERTIES ({pair}) in Hive, as the table"
 
 

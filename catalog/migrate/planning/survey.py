@@ -59,6 +59,7 @@ from icecomb.catalog.report.progress import THREADS, Progress, each
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.shell_command import quoted_word
 from icecomb.format.spec.metadata import new_format_version
 from icecomb.format.spec.schema import V3_FORMAT_VERSION
 from icecomb.format.storage.file_io import FileIO
@@ -290,7 +291,7 @@ class _Survey:
                 "missing-folder",
                 "its folder does not exist",
                 "restore it, or create it, for an empty table (hdfs dfs -mkdir -p "
-                f"{self._table.storage.location}); or drop the table in Hive",
+                f"{quoted_word(self._table.storage.location or '')}); or drop the table in Hive",
                 missing,
             )
         elif missing and "missing-partitions" not in accept:

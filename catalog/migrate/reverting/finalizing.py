@@ -18,6 +18,7 @@ from icecomb.format.errors import IcecombError, MigrationError
 from icecomb.format.holding import Holding
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import has_way_back
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _without_journal(
             metadata = read_metadata(context.io, table.metadata_location)
             ours = any(MIGRATED_FROM in (one.summary or {}) for one in metadata.snapshots)
             if ours and has_way_back(metadata.properties):
-                then = f"icecomb migrate finalize {table.full_name} --unverified"
+                then = shell_command("migrate", "finalize", table.full_name, "--unverified")
                 return BLOCKED, f"migrated; {GONE}: its journal is gone: {then}"
     other = journals.other
     whose = f", unlike {other.full_name}, which has its folder" if other else ""
@@ -110,7 +111,7 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
     if found is None or found[0].step(Step.CLEANED) is None:
         raise MigrationError(
             f"{table.full_name} has no finished migration",
-            hint=f"icecomb migrate status {table.full_name}",
+            hint=shell_command("migrate", "status", table.full_name),
             table=table.full_name,
         )
     journal, _ = found
@@ -156,8 +157,8 @@ def _check_verified(table: HiveTable, *, verified: bool) -> None:
         raise UnverifiedError(
             f"The migration of {table.full_name} was not verified, and there is no way back when "
             "it is finalized",
-            hint=f"`icecomb migrate verify {table.full_name}` compares them; `--unverified` of "
-            "`finalize` (unverified=True) goes without",
+            hint=f"`{shell_command('migrate', 'verify', table.full_name)}` compares them; "
+            "`--unverified` of `finalize` (unverified=True) goes without",
             table=table.full_name,
         )
 

@@ -14,6 +14,7 @@ from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MigrationError, NoSuchFileError
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import MIGRATED, has_way_back
+from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import read_metadata
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class PresentState:
 
     def findings(self) -> Iterator[Finding]:
         """Yield the problems as findings, each with its remedy."""
-        revert = f"icecomb migrate revert {self.table} tells what reverting loses"
+        revert = f"{shell_command('migrate', 'revert', self.table)} tells what reverting loses"
         if self.metadata_gone:
             yield Finding(
                 Severity.PROBLEM,
@@ -107,15 +108,15 @@ class PresentState:
                 Severity.WARNING,
                 "migration",
                 self.lost_way,
-                f"icecomb migrate finalize {self.table} makes it a table of its own, without a way "
-                "back",
+                f"{shell_command('migrate', 'finalize', self.table)} makes it a table of its own, "
+                "without a way back",
             )
         if not self.finished:
             yield Finding(
                 Severity.PROBLEM,
                 "migration",
                 "it is not finished",
-                f"icecomb migrate apply {self.table} resumes; {revert}",
+                f"{shell_command('migrate', 'apply', self.table)} resumes; {revert}",
             )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.source.hive_type import parse_hive_type
 from icecomb.catalog.migrate.source.source import classes_of, format_of
+from icecomb.format.errors import IcecombError
+from icecomb.format.sql_statement import LEFT_OUT, is_whole, printed_name
 
 
 def copy_name(table: HiveTable) -> str:
@@ -13,9 +16,9 @@ def copy_name(table: HiveTable) -> str:
 
 def copy_statement(table: HiveTable) -> str:
     """Return a statement for Spark, ready to run in a session on this metastore."""
-    source = f"{quoted(table.database)}.{quoted(table.name)}"
-    target = f"{quoted(table.database)}.{quoted(copy_name(table))}"
-    keys = ", ".join(quoted(key.name) for key in table.partition_keys)
+    source = f"{printed_name(table.database, table.name)}"
+    target = f"{printed_name(table.database, copy_name(table))}"
+    keys = ", ".join(printed_name(key.name) for key in table.partition_keys)
     parted = f" PARTITIONED BY ({keys})" if keys else ""
     return f"CREATE TABLE {target} USING parquet{parted} AS SELECT * FROM {source}"  # noqa: S608 - printed
 
@@ -26,11 +29,15 @@ def hive_copy_statements(table: HiveTable) -> list[str]:
     The copy is external: some distributions of Hive 3 make every other table transactional. It is
     Parquet, whose timestamps have a zone as the default of a migration: those of ORC have none.
     """
-    target = f"{quoted(table.database)}.{quoted(f'{table.name}_external')}"
-    columns = ", ".join(f"{quoted(one.name)} {one.type}" for one in table.storage.columns)
-    keys = ", ".join(f"{quoted(one.name)} {one.type}" for one in table.partition_keys)
-    names = ", ".join(quoted(one.name) for one in table.partition_keys)
-    source = f"{quoted(table.database)}.{quoted(table.name)}"
+    target = f"{printed_name(table.database, f'{table.name}_external')}"
+    columns = ", ".join(
+        f"{printed_name(one.name)} {printed_type(one.type)}" for one in table.storage.columns
+    )
+    keys = ", ".join(
+        f"{printed_name(one.name)} {printed_type(one.type)}" for one in table.partition_keys
+    )
+    names = ", ".join(printed_name(one.name) for one in table.partition_keys)
+    source = f"{printed_name(table.database, table.name)}"
     insert = f"INSERT INTO TABLE {target}" + (f" PARTITION ({names})" if names else "")
     return [
         f"CREATE EXTERNAL TABLE {target} ({columns})"
@@ -44,7 +51,10 @@ def hive_copy_statements(table: HiveTable) -> list[str]:
 def hive_copy_remedy(table: HiveTable) -> str:
     """Return the remedy for a table that only Hive can read."""
     statements = "; ".join(hive_copy_statements(table))
-    return f"copy it in Hive: {statements}; then migrate {table.database}.{table.name}_external"
+    return (
+        f"copy it in Hive: {statements}{left_out_note(statements)}; then migrate "
+        f"{table.database}.{table.name}_external"
+    )
 
 
 def copy_remedy(table: HiveTable) -> str:
@@ -60,8 +70,9 @@ def copy_remedy(table: HiveTable) -> str:
             "Hudi's own source in Spark, and migrate the copy: Spark's reader of Hive tables would "
             "take every file"
         )
+    statement = copy_statement(table)
     return (
-        f"copy it: run {copy_statement(table)} in Spark, then migrate "
+        f"copy it: run {statement} in Spark{left_out_note(statement)}, then migrate "
         f"{table.database}.{copy_name(table)}; to keep the name, run {_renaming(table)} before, "
         f"and migrate {table.full_name}"
     )
@@ -70,12 +81,26 @@ def copy_remedy(table: HiveTable) -> str:
 def _renaming(table: HiveTable) -> str:
     """Return the statements that give the copy the name that others know."""
     source, copy, kept = (
-        f"{quoted(table.database)}.{quoted(name)}"
+        printed_name(table.database, name)
         for name in (table.name, copy_name(table), f"{table.name}_old")
     )
     return f"ALTER TABLE {source} RENAME TO {kept} and ALTER TABLE {copy} RENAME TO {source}"
 
 
-def quoted(name: str) -> str:
-    """Quote a name for Hive and Spark."""
-    return "`" + name.replace("`", "``") + "`"
+def printed_type(text: str) -> str:
+    """Return a type for a statement that is printed; `LEFT_OUT` for what is not surely one.
+
+    Hive looks at the first word of a type only, so that an owner can have it say anything.
+    """
+    try:
+        parse_hive_type(text)
+    except IcecombError:
+        return LEFT_OUT
+    return text if is_whole(text) else LEFT_OUT
+
+
+def left_out_note(statement: str) -> str:
+    """Return what to do about the `LEFT_OUT` in a statement; empty if it has none."""
+    if LEFT_OUT not in statement:
+        return ""
+    return f" (for {LEFT_OUT} write the name or type: what the metastore has could end a statement)"

@@ -14,6 +14,7 @@ from typing import Final
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.source.source import provider_of
 from icecomb.catalog.report.finding import Finding, blocker
+from icecomb.format.sql_statement import printed_name, printed_text
 from icecomb.format.storage.location import plain_texts
 
 _PROVIDER: Final = "spark.sql.partitionProvider"
@@ -42,7 +43,7 @@ def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Fi
     """
     if provider_of(table) == "hive":
         return
-    name = table.full_name
+    name = printed_name(table.database, table.name)
     if table.partition_keys and table.parameters.get(_PROVIDER) != _BY_METASTORE:
         yield blocker(
             "spark-partitions",
@@ -59,8 +60,8 @@ def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Fi
             yield blocker(
                 "spark-location",
                 f"Spark reads {path}, Hive reads {location}",
-                f"ALTER TABLE {name} SET LOCATION '{location}' in Spark, or '{path}' in Hive: both "
-                "have one folder then",
+                f"ALTER TABLE {name} SET LOCATION {printed_text(location)} in Spark, or "
+                f"{printed_text(path)} in Hive: both have one folder then",
                 (path, location),
             )
     said = {key for key, value in options.items() if value.lower() != "false"}

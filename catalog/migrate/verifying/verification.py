@@ -21,6 +21,7 @@ from icecomb.catalog.migrate.verifying.comparison import (
     compare_files,
 )
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     from icecomb.format.rows.values.scan_task import FileScanTask
@@ -41,7 +42,7 @@ def verify(context: MigrationContext) -> Comparison:
     if found is None:
         raise MigrationError(
             f"{table.full_name} was not migrated by icecomb: there is nothing to compare",
-            hint=f"icecomb migrate status {table.full_name}",
+            hint=shell_command("migrate", "status", table.full_name),
             table=table.full_name,
         )
     journal, prepared = found

@@ -29,6 +29,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
+from icecomb.format.sql_statement import quoted_name
 
 _NAMES: dict[type[IcebergType], str] = {
     BooleanType: "boolean",
@@ -56,7 +57,7 @@ def orc_type(kind: IcebergType) -> str:
         SchemaError: If the specification has no ORC type for it.
     """
     if isinstance(kind, StructType):
-        inner = ",".join(f"{_quoted(f.name)}:{orc_type(f.field_type)}" for f in kind.fields)
+        inner = ",".join(f"{quoted_name(f.name)}:{orc_type(f.field_type)}" for f in kind.fields)
         return f"struct<{inner}>"
     if isinstance(kind, ListType):
         return f"array<{orc_type(kind.element_type)}>"
@@ -101,7 +102,3 @@ def fields_in_order(fields: Sequence[NestedField]) -> Iterator[NestedField]:
             yield from fields_in_order((kind.element_field,))
         elif isinstance(kind, MapType):
             yield from fields_in_order((kind.key_field, kind.value_field))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -16,6 +16,7 @@ from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.scan.snapshot_changes import snapshot_changes
 from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.snapshot import Operation
+from icecomb.format.sql_statement import printed_text
 from icecomb.spark.planner.changes.snapshots import older_than_lineage
 from icecomb.spark.planner.protocol import LoadChangelog, LoadedChangelog
 from icecomb.spark.planner.table.audit import branch_to_read
@@ -85,7 +86,8 @@ def _commits(
             raise ValidationError(
                 f"Table {state.name}: version {wanted.start_version} is not an ancestor of "
                 f"{wanted.end_version or 'what the table shows'}",
-                hint=f"give versions of one line: CALL system.ancestors_of('{state.name}')",
+                hint="give versions of one line: CALL system.ancestors_of("
+                f"{printed_text(state.name)})",
                 table=state.name,
             )
         first = ids.index(start) + (not wanted.start_inclusive)

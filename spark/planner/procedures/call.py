@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.table.compression import write_properties
-from icecomb.spark.planner.table.table_name import quoted
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -107,7 +107,7 @@ class Call:
 
     def changed(self, table: Table) -> None:
         """Make the session refresh a table that it may have cached."""
-        self.statements.append(f"REFRESH TABLE {quoted(self.catalog.name, *table.name())}")
+        self.statements.append(f"REFRESH TABLE {quoted_name(self.catalog.name, *table.name())}")
 
 
 def parse_name(text: str) -> tuple[str, ...]:

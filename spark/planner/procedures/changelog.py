@@ -34,6 +34,7 @@ from icecomb.format.scan.snapshot_changes import (
 from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.changes.snapshots import (
     RANGE_OPTIONS,
     START,
@@ -44,7 +45,6 @@ from icecomb.spark.planner.changes.snapshots import (
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
-from icecomb.spark.planner.table.table_name import quoted
 from icecomb.spark.schema import check_has_type, spark_type, sql_type
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")
@@ -80,7 +80,7 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
             hint="give only one of them; identifier_columns ask for updates, too, unless "
             "compute_updates is false",
         )
-    name = changelog_view or quoted(f"{found.name()[-1]}_changes")
+    name = changelog_view or quoted_name(f"{found.name()[-1]}_changes")
     parts = parse_name(name)
     if len(parts) != 1:
         raise ValidationError(
@@ -93,7 +93,7 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
         sql = log.with_updates(ids)
     else:
         sql = log.net_changes() if net_changes else log.changes()
-    call.statements.append(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(*parts)} AS {sql}")
+    call.statements.append(f"CREATE OR REPLACE TEMPORARY VIEW {quoted_name(*parts)} AS {sql}")
     return [ChangelogView(name)]
 
 
@@ -119,7 +119,7 @@ class _Changelog:
     ) -> None:
         self._table = table
         self._by_row_id = by_row_id
-        self._name = quoted(call.catalog.name, *table.name())
+        self._name = quoted_name(call.catalog.name, *table.name())
         self._now = table.schema()
         for field in self._now.fields:
             check_has_type(field, downcast=DOWNCAST_NANOSECONDS.of(table.io.properties))
@@ -140,7 +140,7 @@ class _Changelog:
     def columns(self) -> str:
         """The names of the table's columns, and of the rows' ids if these identify them."""
         names = [name for _, name, _ in self._columns]
-        return ", ".join(map(quoted, [*names, ROW_ID.name] if self._by_row_id else names))
+        return ", ".join(map(quoted_name, [*names, ROW_ID.name] if self._by_row_id else names))
 
     def changes(self, *, rewritten: bool = False) -> str:
         """Return the query for the changed rows of each commit.
@@ -148,9 +148,11 @@ class _Changelog:
         Args:
             rewritten: Whether unchanged rows in rewritten files count as deleted and inserted.
         """
-        empty = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(n)}" for _, n, kind in self._columns)
+        empty = ", ".join(
+            f"CAST(NULL AS {kind}) AS {quoted_name(n)}" for _, n, kind in self._columns
+        )
         if self._by_row_id:
-            empty += "".join(f", 0L AS {quoted(name)}" for name in _LINEAGE)
+            empty += "".join(f", 0L AS {quoted_name(name)}" for name in _LINEAGE)
         none = "'' AS _change_type, 0 AS _change_ordinal, 0L AS _commit_snapshot_id"
         parts = [f"SELECT {empty}, {none} WHERE false"]
         commits = [self._commit(snapshot) for snapshot in self._snapshots]
@@ -182,7 +184,7 @@ class _Changelog:
 
     def with_updates(self, identifiers: Sequence[str]) -> str:
         """Return the query for changes, with a deletion and insertion of one key as an update."""
-        ids = ", ".join(map(quoted, identifiers))
+        ids = ", ".join(map(quoted_name, identifiers))
         window = f"OVER (PARTITION BY {ids}, _change_ordinal)"
         several = _literal(
             "Cannot compute updates because there are multiple rows with the same identifier "
@@ -234,9 +236,10 @@ class _Changelog:
         inserted, deleted = self._rows(commit, repeated)
         tail = f"{ordinal} AS _change_ordinal, {snapshot.snapshot_id}L AS _commit_snapshot_id"
         if inserted and deleted and self._by_row_id:
+            names = map(quoted_name, _LINEAGE)
+            same = " AND ".join(f"a.{name} = b.{name}" for name in names)
             inserted, deleted = (
-                f"SELECT a.* FROM {one} AS a LEFT ANTI JOIN {other} AS b "
-                f"ON {' AND '.join(f'a.{quoted(name)} = b.{quoted(name)}' for name in _LINEAGE)}"
+                f"SELECT a.* FROM {one} AS a LEFT ANTI JOIN {other} AS b ON {same}"
                 for one, other in ((inserted, deleted), (deleted, inserted))
             )
         elif inserted and deleted and not rewritten:
@@ -288,11 +291,11 @@ class _Changelog:
         """Return the query for rows of a version, with the table's current columns."""
         schema = self._table.scan(snapshot_id=snapshot.snapshot_id).schema()
         shown = ", ".join(
-            f"CAST({_column(schema, self._now, number, kind)} AS {kind}) AS {quoted(name)}"
+            f"CAST({_column(schema, self._now, number, kind)} AS {kind}) AS {quoted_name(name)}"
             for number, name, kind in self._columns
         )
         if self._by_row_id:
-            shown += "".join(f", {_ROW}.{quoted(name)}" for name in _LINEAGE)
+            shown += "".join(f", {_ROW}.{quoted_name(name)}" for name in _LINEAGE)
         return f"(SELECT {shown} FROM {self._version(snapshot)} AS {_ROW} {where})"
 
     def _in_files(self, paths: Collection[str]) -> str:
@@ -353,7 +356,7 @@ def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:
             "its rows cannot be shown as one column",
             hint=f"begin after the change of the schema: give {START}",
         )
-    return f"{_ROW}.{quoted(old.name)}"
+    return f"{_ROW}.{quoted_name(old.name)}"
 
 
 def _literal(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from icecomb.format.argument import checked_int
 from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.expressions.sql.parser import parse
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import (
     Flag,
@@ -23,7 +24,6 @@ from icecomb.spark.planner.procedures.signature import (
     procedure,
 )
 from icecomb.spark.planner.procedures.snapshots import milliseconds
-from icecomb.spark.planner.table.table_name import quoted
 
 _ENGINE: Final = "engine"
 _AUTO: Final = "auto"
@@ -187,7 +187,7 @@ def _listed(call: Call, view: str) -> Iterator[tuple[str, int]]:
     columns = "file_path, unix_millis(last_modified) AS changed"
     # a file without a time is younger than any limit, as in Iceberg
     known = "file_path IS NOT NULL AND last_modified IS NOT NULL"
-    name = quoted(*parse_name(view))
+    name = quoted_name(*parse_name(view))
     statement = f"SELECT {columns} FROM {name} WHERE {known}"  # noqa: S608 - quoted
     for row in call.query(statement):
         yield row["file_path"], row["changed"]

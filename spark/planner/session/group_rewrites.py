@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import CommitFailedError, FileIOError
 from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.protocol import SessionWork
 from icecomb.spark.planner.session.session_work import PendingWork, PendingWorks
 from icecomb.spark.planner.table.selectors import MOVED_ROWS
-from icecomb.spark.planner.table.table_name import below, quoted
+from icecomb.spark.planner.table.table_name import below
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.engine import GroupJob
@@ -53,7 +54,7 @@ class GroupRewrite(PendingWork):
         name = job.identifier
         if lineage(job.metadata):
             name = below(name, MOVED_ROWS)
-        return SessionWork(self.id, quoted(catalog, *name), here | reading, here | writing)
+        return SessionWork(self.id, quoted_name(catalog, *name), here | reading, here | writing)
 
     def check(self, state: TableState) -> None:
         """Check that the session has found the group's table, with the same columns.

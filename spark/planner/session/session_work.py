@@ -17,13 +17,14 @@ from icecomb.catalog.maintenance.session_listing import ListedEntry
 from icecomb.format.cancellation import Signal, wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError, UnsupportedError
 from icecomb.format.spec.types import UUIDType
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.protocol import (
     ListedFolder,
     SessionListing,
     SessionQuery,
     SessionSketches,
 )
-from icecomb.spark.planner.table.table_name import below, quoted
+from icecomb.spark.planner.table.table_name import below
 from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class SketchingSession:
         columns = tuple(_value(path, field) for path, field in job.columns)
 
         def asked(number: str, file: str) -> SessionSketches:
-            return SessionSketches(number, quoted(self._catalog, *table), read, columns, file)
+            return SessionSketches(number, quoted_name(self._catalog, *table), read, columns, file)
 
         what = f"read {len(columns)} columns of {'.'.join(job.identifier)}"
         for row in _lines(self._works, self._conversation, asked, what):
@@ -198,7 +199,7 @@ class SketchingSession:
 
 def _value(path: Sequence[str], field: NestedField) -> str:
     """Return the SQL expression of a column's values, of bytes where Spark shows text for them."""
-    name = quoted(*path)
+    name = quoted_name(*path)
     return f"unhex(replace({name}, '-', ''))" if isinstance(field.field_type, UUIDType) else name
 
 

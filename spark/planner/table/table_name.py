@@ -79,8 +79,3 @@ def name_or_location(table: TableName) -> tuple[str, ...]:
 def is_location(name: tuple[str, ...]) -> bool:
     """Return whether a table is named by its location."""
     return len(name) == 1
-
-
-def quoted(*parts: str) -> str:
-    """Return an SQL name with every part quoted."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

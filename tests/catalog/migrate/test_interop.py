@@ -16,6 +16,7 @@ from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.engine import examine_engines
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import ConfigurationError, UnsupportedError, ValidationError
+from icecomb.format.sql_statement import quoted_name
 from tests.catalog.migrate.conftest import AVRO
 from tests.rings import sampled
 
@@ -168,7 +169,7 @@ def follow(table: Any, run: Any, remedy: str) -> None:
         r"ALTER TABLE (\S+) (SET|UNSET) TBLPROPERTIES \('([^']+)'(?:='(.*)')?\)", remedy
     )
     assert found
-    assert found[1] == table.name
+    assert found[1] == quoted_name(*table.name.split("."))
     with table.catalog.load_table(table.name).update_properties() as update:
         if found[2] == "SET":
             update.set(found[3], found[4])
@@ -281,9 +282,8 @@ def test_a_list_of_another_writer_that_names_no_engine_is_a_problem(hive_table: 
     [found] = examine_engines(hive_table.entry, said, hive_table.catalog.io)
     assert found.severity is Severity.PROBLEM
     assert "cannot be 'hive,flink'" in found.message
-    assert f"ALTER TABLE {hive_table.name} SET TBLPROPERTIES ('icecomb.interop'=" in str(
-        found.remedy
-    )
+    name = quoted_name(*hive_table.name.split("."))
+    assert f"ALTER TABLE {name} SET TBLPROPERTIES ('icecomb.interop'=" in str(found.remedy)
 
 
 def test_engines_that_are_too_old_for_version_3_are_named(hive_table: Any) -> None:

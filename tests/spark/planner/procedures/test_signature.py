@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import ValidationError
+from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.procedure_calls import find
 from icecomb.spark.planner.procedures.signature import (
@@ -19,7 +20,6 @@ from icecomb.spark.planner.procedures.signature import (
     Texts,
     procedure,
 )
-from icecomb.spark.planner.table.table_name import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def test_an_unknown_procedure_is_refused_with_the_nearest_one():
 )
 def test_a_name_has_parts_and_backquotes(text, parts):
     assert parse_name(text) == parts
-    assert parse_name(quoted(*parts)) == parts
+    assert parse_name(quoted_name(*parts)) == parts
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "a b", "`a", "``", "a`b`"])
