@@ -19,7 +19,6 @@ from icecomb.format.errors import (
 )
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
-from icecomb.format.operation.own_folders import OwnFolders
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import (
     Changes,
@@ -27,6 +26,7 @@ from icecomb.format.spec.change.update import (
     SetPropertiesUpdate,
 )
 from icecomb.format.spec.metadata_file import read_metadata
+from icecomb.format.spec.own_folders import OwnFolders
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog

@@ -30,7 +30,6 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.holding import Holding, is_interrupt
-from icecomb.format.operation.own_folders import OwnFolders
 from icecomb.format.property.table_property import (
     COMMIT_MAX_WAIT,
     COMMIT_MIN_WAIT,
@@ -40,6 +39,7 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.clock_skew import clock_skew
+from icecomb.format.spec.own_folders import OwnFolders
 
 if TYPE_CHECKING:
     from icecomb.format.spec.change.update import Changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -11,6 +12,7 @@ from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
+from icecomb.format.spec.own_folders import OwnFolders, outside_text
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 Unneeded: TypeAlias = Callable[[list[str]], list[str]]
 """A function that selects the files that may be deleted."""
 _BATCH: Final = 1000
+_LOG: Final = logging.getLogger(__name__)
 
 
 def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
@@ -100,7 +103,9 @@ def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
 
 
 def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None:
-    """Delete the files of `reachable_files`, batch by batch.
+    """Delete the files of `reachable_files` that are in the table's folders, batch by batch.
+
+    A path in metadata may be anybody's: a warning in the log says which files stay.
 
     Args:
         io: File system that holds the files.
@@ -110,12 +115,23 @@ def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None
     Raises:
         FileIOError: If some could not be deleted; the others are deleted.
     """
+    own = OwnFolders(metadata, io.properties)
     failure: FileIOError | None = None
+    left: list[str] = []
     for batch in reachable_files(io, metadata):
+        chosen = unneeded(batch)
+        outside = own.outside(chosen)
+        left += sorted(outside)
         try:
-            io.delete(unneeded(batch))
-        except FileIOError as error:  # noqa: PERF203 - the other files are deleted nevertheless
+            io.delete([one for one in chosen if one not in outside])
+        except FileIOError as error:
             failure = failure or error
+    if left:
+        _LOG.warning(
+            "%s: %s, which the dropped table had, are not deleted",
+            metadata.location,
+            outside_text(left),
+        )
     if failure is not None:
         raise failure
 

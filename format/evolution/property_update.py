@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
-from icecomb.format.property.table_property import check_not_reserved, check_properties
+from icecomb.format.property.table_property import (
+    FOLDER_PATHS,
+    check_not_reserved,
+    check_properties,
+)
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import (
     Changes,
@@ -15,16 +19,21 @@ from icecomb.format.spec.change.update import (
     SetLocationUpdate,
     SetPropertiesUpdate,
     UpgradeFormatVersionUpdate,
+    update_table_metadata,
 )
+from icecomb.format.spec.own_folders import former_folders, named_folders
 from icecomb.format.storage.location import check_table_location
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from typing_extensions import Self
 
     from icecomb.format.spec.change.update import TableUpdate
     from icecomb.format.spec.metadata import TableMetadata
 
 _FORMAT_VERSION: Final = "format-version"
+_NAMING_FOLDERS: Final = frozenset(each.key for each in FOLDER_PATHS)
 
 
 def check_version(text: str) -> None:
@@ -98,6 +107,8 @@ class UpdateProperties(PendingUpdate):
             updates.append(RemovePropertiesUpdate(tuple(self._removed)))
         if kept:
             updates.append(SetPropertiesUpdate(kept))
+        if not {*kept, *self._removed}.isdisjoint(_NAMING_FOLDERS):
+            updates += keeping_folders(base, updates)
         return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
 
 
@@ -124,4 +135,20 @@ class UpdateLocation(PendingUpdate):
 
     def apply(self, base: TableMetadata) -> Changes:
         """Implement `PendingUpdate.apply`."""
-        return Changes((AssertTableUUID(base.table_uuid),), (SetLocationUpdate(self._location),))
+        moved = (SetLocationUpdate(self._location),)
+        updates = (*moved, *keeping_folders(base, moved))
+        return Changes((AssertTableUUID(base.table_uuid),), updates)
+
+
+def keeping_folders(base: TableMetadata, updates: Iterable[TableUpdate]) -> list[TableUpdate]:
+    """Return the update by which a table keeps the folders as its own that others take away.
+
+    Args:
+        base: The table metadata.
+        updates: Updates of its location or properties.
+    """
+    if not (base.snapshots or base.metadata_log):
+        return []  # no file was written there
+    after = update_table_metadata(base, updates)
+    noted = former_folders(after, named_folders(base))
+    return [SetPropertiesUpdate(noted)] if noted else []

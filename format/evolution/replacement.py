@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.argument import checked_text, property_texts
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
-from icecomb.format.evolution.property_update import check_version
+from icecomb.format.evolution.property_update import check_version, keeping_folders
 from icecomb.format.property.table_property import NAME_MAPPING, PARQUET_CODEC, check_properties
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import (
@@ -125,6 +125,7 @@ class TableReplacement(PendingUpdate):
             updates.append(SetLocationUpdate(self._location))
         mapped = {} if mapping is None else {NAME_MAPPING.key: mapping.to_json()}
         updates.append(SetPropertiesUpdate({**mapped, **self._properties}))
+        updates += keeping_folders(base, updates)
         return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
 
 

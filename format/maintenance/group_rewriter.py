@@ -201,7 +201,7 @@ class GroupRewriter:
         )
 
     def _locations(self) -> LocationProvider:
-        return load_location_provider(self._metadata.location, self._metadata.properties)
+        return load_location_provider(self._io, self._metadata.location, self._metadata.properties)
 
     def _names(self, number: int) -> Callable[[int], str]:
         return lambda file: f"{0:05d}-{number}-{self._operation_id}-{file:05d}"

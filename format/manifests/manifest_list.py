@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,6 +21,7 @@ from icecomb.format.avro.schema import avro_schema, plain_schema
 from icecomb.format.errors import CorruptFileError, ValidationError, reason_of
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_type
+from icecomb.format.storage.local_names import check_local_names
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
@@ -126,12 +126,16 @@ def read_manifest_list(
 
     Raises:
         CorruptFileError: If the list is invalid; see `parse_manifest_list`.
+        ValidationError: If it is on other storage, and names a file of this machine.
     """
     location = str(snapshot.manifest_list)
     data = io.read(location) if data is None else data
-    with suppress(CorruptFileError):
-        return decode_manifest_list(parse_manifest_list(data, snapshot), known)
-    return decode_manifest_list(parse_manifest_list(io.read(location), snapshot), known)
+    try:
+        found = decode_manifest_list(parse_manifest_list(data, snapshot), known)
+    except CorruptFileError:
+        found = decode_manifest_list(parse_manifest_list(io.read(location), snapshot), known)
+    check_local_names(io, location, [manifest.manifest_path for manifest in found])
+    return found
 
 
 def read_each_list(

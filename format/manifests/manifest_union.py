@@ -18,6 +18,7 @@ from icecomb.format.manifests.manifest_list import (
     read_manifests,
 )
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES
+from icecomb.format.storage.local_names import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
@@ -60,6 +61,7 @@ def each_new_manifests(
     Raises:
         CorruptFileError: If a list is invalid, after all snapshots before it.
         NoSuchFileError: If a list is missing, likewise.
+        ValidationError: If one on other storage names a file of this machine, likewise.
     """
     told = set(known)
 
@@ -77,15 +79,18 @@ def each_new_manifests(
         ready = _decoded_together(batch, told)
         for place, (snapshot, fetched) in enumerate(batch):
             manifests = ready.get(place)
-            if manifests is None:
-                try:
+            try:
+                if manifests is None:
                     manifests = _on_its_own(io, snapshot, fetched, told)
-                except IcecombError as error:
-                    if unreadable is None:
-                        raise
-                    unreadable(snapshot, error)
-                    continue
-                told.update(manifest.manifest_path for manifest in manifests)
+                else:
+                    location = str(snapshot.manifest_list)
+                    check_local_names(io, location, [one.manifest_path for one in manifests])
+            except IcecombError as error:
+                if unreadable is None:
+                    raise
+                unreadable(snapshot, error)
+                continue
+            told.update(manifest.manifest_path for manifest in manifests)
             yield snapshot, manifests
 
 

@@ -21,6 +21,7 @@ from icecomb.format.manifests.columns import ManifestColumns, seems_another
 from icecomb.format.manifests.decoder import decode_manifest, decode_together
 from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
 from icecomb.format.manifests.schema import STATISTICS
+from icecomb.format.storage.local_names import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
@@ -148,23 +149,25 @@ def read_batch(
     Raises:
         CorruptFileError: If a manifest is invalid, after all before it in the batch.
         NoSuchFileError: If a manifest is missing, likewise.
+        ValidationError: If one on other storage names a file of this machine, likewise.
     """
     kept = _cache(io, cache)
     wanted = [_statistics(columns(manifest)) for manifest, _ in batch]
     read = [_read(io, *one, wanted[place], kept) for place, one in enumerate(batch)]
     read = _decoded_together(batch, read, wanted, spec_by_id, kept)
     for (manifest, _), statistics, found in zip(batch, wanted, read, strict=True):
-        if isinstance(found, ManifestColumns):
-            yield found
-            continue
-        spec = spec_by_id(manifest.partition_spec_id)
         try:
             if isinstance(found, IcecombError):
                 raise found
-            alone = read_manifest_columns(
-                io, manifest, statistics, spec=spec, cache=kept, data=found
-            )
-        except IcecombError as error:
+            if isinstance(found, ManifestColumns):
+                check_local_names(io, manifest.manifest_path, found.column("file_path"))
+                alone = found
+            else:
+                spec = spec_by_id(manifest.partition_spec_id)
+                alone = read_manifest_columns(
+                    io, manifest, statistics, spec=spec, cache=kept, data=found
+                )
+        except IcecombError as error:  # noqa: PERF203 - the others are read nevertheless
             if unreadable is None:
                 raise
             unreadable(manifest, error)
@@ -277,6 +280,7 @@ def read_manifest_columns(
     Raises:
         CorruptFileError: If the file is not the expected manifest; the message names it.
         NoSuchFileError: If there is no such file.
+        ValidationError: If it is on other storage, and names a file of this machine.
     """
     wanted = _statistics(columns)
     cache = _cache(io, cache)
@@ -294,6 +298,7 @@ def read_manifest_columns(
             found = decode_manifest(data, manifest, wanted, spec=spec)
         if cache is not None:
             cache.keep(found)
+    check_local_names(io, manifest.manifest_path, found.column("file_path"))
     return found
 
 

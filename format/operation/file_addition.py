@@ -31,6 +31,7 @@ from icecomb.format.spec.name_mapping import (
     update_name_mapping,
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.storage.local_names import check_local_names
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ class FileAddition(FastAppend):
 
         Raises:
             ValidationError: If the names of columns, or of the files' other fields, were given to
-                other columns meanwhile.
+                other columns meanwhile; or files of this machine were given to a table elsewhere.
         """
+        check_local_names(self.io, base.location, [*self._files])
         if not self._files:
             self._check_left_out(base, self._parent(base))
             return Changes(requirements=(), updates=())

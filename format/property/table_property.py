@@ -6,6 +6,7 @@ belong to other programs and may have any value.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -55,6 +56,13 @@ _METRICS: Final = "none, counts, full or truncate(n)"
 
 def _is_metrics_mode(said: str) -> bool:
     return _METRICS_MODE.fullmatch(said) is not None
+
+
+def _folders(said: str) -> tuple[str, ...]:
+    found = json.loads(said)
+    if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+        raise ValueError(said)
+    return tuple(found)
 
 
 def _is_true(said: str) -> bool:
@@ -222,6 +230,15 @@ FOLDER_STORAGE_PATH: Final = text(
 )
 OBJECT_STORE_PATH: Final = text(
     "write.object-storage.path", "An older name of `write.data.path`.", "a folder"
+)
+FORMER_FOLDERS: Final[Property[tuple[str, ...]]] = Property(
+    "icecomb.former-folders",
+    (),
+    "Other folders whose files are the table's own, so that they are deleted once nothing needs "
+    "them. icecomb adds the old folder when a location or a path of files changes, and "
+    "`migrate finalize` those of partitions elsewhere.",
+    "a JSON list of folders",
+    _folders,
 )
 FOLDER_PATHS: Final = (DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORE_PATH)
 """The properties whose values are folders of the table."""

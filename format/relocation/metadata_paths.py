@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
-from icecomb.format.property.table_property import FOLDER_PATHS
+from icecomb.format.errors import ValidationError
+from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
 
 _PROPERTIES: Final = tuple(one.key for one in FOLDER_PATHS)
 _STATISTICS: Final = ("statistics", "partition-statistics")
@@ -28,6 +31,9 @@ def changed_document(
     for name in _PROPERTIES:
         if name in properties:
             properties[name] = kept(str(properties[name]), f"property {name}")
+    if FORMER_FOLDERS.key in properties:
+        moved = _former(FORMER_FOLDERS.of(properties), kept)
+        properties[FORMER_FOLDERS.key] = json.dumps(moved)
     if properties:
         changed["properties"] = properties
     if document.get("snapshots"):
@@ -44,6 +50,15 @@ def changed_document(
                 for one in document[name]
             ]
     return changed
+
+
+def _former(folders: Iterable[str], kept: Callable[[str, str], str]) -> list[str]:
+    found = []
+    for folder in folders:
+        # no file of the table is in one that is not moved
+        with suppress(ValidationError):
+            found.append(kept(folder, f"property {FORMER_FOLDERS.key}"))
+    return found
 
 
 def statistics_files(document: dict[str, Any]) -> Iterator[tuple[str, int | None]]:

@@ -196,6 +196,11 @@ class TableMetadata:
         """Return the ids of all snapshots, in order; decodes none, as there may be many."""
         return self._positions.keys()
 
+    def manifest_lists(self) -> list[str]:
+        """Return the lists of all snapshots, and the manifests of those without; decodes none."""
+        lists = [one for one in self._members("manifest-list") if one]
+        return lists + [one for each in self._members("manifests") for one in each or ()]
+
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Return whether there is a snapshot of this id."""
         return snapshot_id in self._positions
@@ -296,12 +301,14 @@ class TableMetadata:
 
     @cached_property
     def _positions(self) -> Mapping[int, int]:
-        ids = (
-            self.snapshots.members("snapshot-id")
-            if isinstance(self.snapshots, JsonSequence)
-            else (snapshot.snapshot_id for snapshot in self.snapshots)
-        )
+        ids = self._members("snapshot-id")
         return {snapshot_id: position for position, snapshot_id in enumerate(ids)}
+
+    def _members(self, name: str) -> Iterable[Any]:
+        """Return one member of each snapshot, by its name in JSON."""
+        if isinstance(self.snapshots, JsonSequence):
+            return self.snapshots.members(name)
+        return (getattr(snapshot, name.replace("-", "_")) for snapshot in self.snapshots)
 
 
 def new_table_metadata(  # noqa: PLR0917

@@ -14,6 +14,7 @@ from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
+from icecomb.format.storage.local_names import check_local_names
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
@@ -43,12 +44,20 @@ def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> T
         NoSuchFileError: If there is no such file.
         CorruptFileError: If it is not valid table metadata.
         UnsupportedError: If it is of a format version that icecomb does not know.
+        ValidationError: If it is on other storage, and names a manifest list of this machine.
     """
     with suppress(CorruptFileError):
         metadata = TableMetadata.from_json(read_metadata_json(io, location), location)
         if not _seems_another(metadata, location, table_uuid):
-            return metadata
-    return TableMetadata.from_json(read_metadata_json(io, location), location)
+            return _checked(io, metadata, location)
+    return _checked(
+        io, TableMetadata.from_json(read_metadata_json(io, location), location), location
+    )
+
+
+def _checked(io: FileIO, metadata: TableMetadata, location: str) -> TableMetadata:
+    check_local_names(io, location, metadata.manifest_lists())
+    return metadata
 
 
 def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | None) -> bool:

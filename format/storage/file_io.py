@@ -375,7 +375,8 @@ class FileIO:
         return self._of(location).filesystem(location)
 
     @cached_property
-    def _default_scheme(self) -> str:
+    def default_scheme(self) -> str:
+        """The scheme of locations without one, in lower case."""
         from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
 
         return default_scheme(hadoop_properties(self.properties))
@@ -390,7 +391,7 @@ class FileIO:
 
     def _of(self, location: str) -> FileSystem:
         match = _SCHEME.match(location)
-        scheme = match[1].lower() if match else self._default_scheme
+        scheme = match[1].lower() if match else self.default_scheme
         system = self._open.get(scheme)
         if system is None:
             factory = _FILE_SYSTEMS.get(scheme)

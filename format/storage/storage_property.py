@@ -58,6 +58,14 @@ SYNC_DATA_FILES: Final = flag(
     "Whether local data files are synced to disk before they become visible.",
     default=True,
 )
+LOCAL_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
+    "local.allowed-prefixes",
+    (),
+    "Local folders whose files may be named by tables on other storages, which are refused "
+    "otherwise: their writers could have any file of yours read.",
+    "folders, separated by commas",
+    lambda said: tuple(part.strip() for part in said.split(",") if part.strip()),
+)
 CACHE_ENABLED: Final = flag(
     "io.manifest.cache-enabled", "Whether decoded manifests are cached.", default=True
 )

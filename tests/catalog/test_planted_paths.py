@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, unknown_commit
@@ -110,3 +111,54 @@ def test_a_planted_location(catalog: Any, namespace: str, thesis: Path) -> None:
             catalog.load_table(f"{namespace}.t").maintenance.remove_orphan_files()
     found = table.maintenance.remove_orphan_files(location=str(thesis.parent))
     assert [Path(one).name for one in found.orphan_file_location] == [thesis.name]
+
+
+def named_in(table: Any, path: str) -> None:
+    """Commit a data file as an implementation does that asks for nothing."""
+    append = table.new_fast_append()
+    [task] = table.scan().plan_files()
+    append.append_data_file(replace(task.file, file_path=path))
+    table.commit(append)
+
+
+def test_a_dropped_table_takes_nothing_elsewhere_along(
+    table: Any, thesis: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table.delete()
+    table.append(ROWS)
+    named_in(table, f"file:{thesis}")
+    own = Path(table.location().removeprefix("file:"))
+    with table.expire_snapshots(dry_run=True) as expire:
+        expire.retain_last(1)
+    table.catalog.drop_table("db.t", purge_requested=True)
+    assert thesis.exists()
+    assert not own.exists()
+    assert f"1 files outside of the table's folders: file:{thesis.parent} (1)" in caplog.text
+
+
+def test_a_local_file_in_a_table_elsewhere(s3: Any, tmp_path: Path) -> None:
+    """Else a rewrite would show rows of a private file to all who read the table."""
+    properties = {**s3.settings, "type": "hadoop", "warehouse": f"s3://{s3.bucket()}/lake"}
+    lake = load_catalog("files", **properties)
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    private = tmp_path / "private.parquet"
+    schema = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+    pq.write_table(pa.table({"id": [4711]}, schema), private)
+    with pytest.raises(ValidationError, match="names a file of this machine"):
+        table.add_files([f"file:{private}"])
+    named_in(table, f"file:{private}")
+    refused = pytest.raises(ValidationError, match=f"names a file of this machine: file:{private}")
+    for attempt in (
+        lambda: table.scan().to_arrow(),
+        lambda: table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}),
+        lambda: table.delete("id = 1"),
+    ):
+        with refused:
+            attempt()
+    properties["local.allowed-prefixes"] = str(tmp_path)
+    trusting = load_catalog("files", **properties).load_table("db.t")
+    assert sorted(trusting.scan().to_arrow()["id"].to_pylist()) == [1, 4711]
+    lake.drop_table("db.t", purge_requested=True)
+    assert private.exists()

@@ -444,7 +444,7 @@ def test_files_are_spread_over_an_object_store_as_python_spreads_them(spark, cat
             "AS SELECT id, concat('ö ', id % 3) AS s FROM range(9)"
         )
         table = load(catalog, name)
-        provider = load_location_provider(table.location(), table.properties)
+        provider = load_location_provider(table.io, table.location(), table.properties)
         found = [task.file.file_path for task in table.scan().plan_files()]
         assert len(found) == 3
         for path in found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,8 @@ from icecomb.format.spec.metadata_file import read_metadata
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
-    from icecomb.format.spec.change.update import Changes
+    from icecomb.catalog.migrate.journal.journal import Journal
+    from icecomb.format.spec.change.update import Changes, TableUpdate
     from icecomb.format.spec.metadata import TableMetadata
 
 _ENDED = {Step.REVERTED, Step.REVERTING}
@@ -128,7 +129,7 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
     if not (journal.finalized or unverified):
         _check_verified(table, verified=journal.step(Step.VERIFIED) is not None)
     with context.noting_unanswered(journal, table):
-        _allow_deletion(context)
+        _allow_deletion(context, journal)
     if not journal.finalized:
         # A concurrent revert checks under the lock, too, so one of both comes first.
         with Holding() as held, held:
@@ -163,28 +164,43 @@ def _check_verified(table: HiveTable, *, verified: bool) -> None:
         )
 
 
-def _allow_deletion(context: MigrationContext) -> None:
+def _allow_deletion(context: MigrationContext, journal: Journal | None = None) -> None:
     """Allow maintenance to delete the files that were Hive's, if it is not yet allowed."""
     pointer = context.catalog.pointer((context.database, context.name))
     pointer.ends_migration = True
     version = pointer.load()
     if not GC_ENABLED.of(version.metadata.properties):
-        commit(pointer, context.io, version, _AllowPurge())
+        partitions = () if journal is None else journal.partitions()
+        folders = (one.storage.location for one in partitions)
+        change = _AllowPurge(folder for folder in folders if folder)
+        commit(pointer, context.io, version, change)
 
 
 class _AllowPurge:
-    """The change that removes the property that the migration set."""
+    """The change that removes the property that the migration set.
+
+    Args:
+        folders: The folders of the Hive table's partitions, whose files are now the table's own.
+    """
 
     starting_point: None = None
 
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._folders = [*folders]
+
     def apply(self, base: TableMetadata) -> Changes:
         from icecomb.format.spec.change.requirement import AssertTableUUID
-        from icecomb.format.spec.change.update import Changes, RemovePropertiesUpdate
-
-        return Changes(
-            requirements=(AssertTableUUID(uuid=base.table_uuid),),
-            updates=(RemovePropertiesUpdate(removals=(GC_ENABLED.key,)),),
+        from icecomb.format.spec.change.update import (
+            Changes,
+            RemovePropertiesUpdate,
+            SetPropertiesUpdate,
         )
+        from icecomb.format.spec.own_folders import former_folders
+
+        updates: list[TableUpdate] = [RemovePropertiesUpdate((GC_ENABLED.key,))]
+        if noted := former_folders(base, self._folders):
+            updates.append(SetPropertiesUpdate(noted))
+        return Changes((AssertTableUUID(base.table_uuid),), tuple(updates))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         """Do nothing: no file was written."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import MAX_LONG, checked_instant, checked_int
 from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
@@ -18,12 +19,13 @@ from icecomb.format.operation.expiry.garbage_list import (
     delete_garbage,
     delete_list,
     still_unreachable,
+    without,
     write_list,
 )
 from icecomb.format.operation.expiry.reachability import UnreachableFiles, unreachable_files
 from icecomb.format.operation.expiry.retention import Retention
 from icecomb.format.operation.publication import noted_before_expiry
-from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.table_property import FORMER_FOLDERS, GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import (
@@ -34,6 +36,7 @@ from icecomb.format.spec.change.update import (
     RemoveSnapshotsUpdate,
     update_table_metadata,
 )
+from icecomb.format.spec.own_folders import OwnFolders, outside_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.change.update import TableUpdate
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Expiration:
             those left over from earlier runs that were interrupted.
         problem: The reason why unneeded files were not deleted, if any.
         failed: Files that could not be deleted; the next expiration tries again.
+        outside: Files that nothing refers to any more, but that are left: they are outside of the
+            table's folders.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -65,6 +72,7 @@ class Expiration:
     files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
     problem: str | None = None
     failed: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 class ExpireSnapshots(PendingUpdate):
@@ -75,7 +83,8 @@ class ExpireSnapshots(PendingUpdate):
     precedence. The head of a branch and the snapshot of a tag are always kept.
 
     The files to delete are written to a list before the commit; see `garbage_list`. Files that the
-    table needs again by then are not deleted.
+    table needs again by then are not deleted, nor are those outside of the table's folders: a path
+    in metadata may be anybody's. A warning in the log says where these are.
 
     Args:
         base: The table metadata.
@@ -188,7 +197,8 @@ class ExpireSnapshots(PendingUpdate):
         except (IcecombError, OSError) as error:
             found.files = UnreachableFiles()
             found.problem = f"It is unknown which files are needed: {reason_of(error)}"
-        return Expiration(ids, refs, found.files, found.problem)
+        _warn_of(self._base, found.outside)
+        return Expiration(ids, refs, found.files, found.problem, outside=found.outside)
 
     def commit(self) -> None:
         """Commit the expiration; a dry run only sets `result`."""
@@ -261,6 +271,8 @@ class ExpireSnapshots(PendingUpdate):
             return replace(result, problem=result.problem or problem)
         if not done.failed:
             self._discard()
+        _warn_of(committed, garbage.outside)
+        result = replace(result, outside=garbage.outside)
         try:
             done = done.joined(collect_left(self._io, newest, self._others))
         except (IcecombError, OSError) as error:
@@ -280,7 +292,9 @@ class ExpireSnapshots(PendingUpdate):
         found = _Garbage(_gone(before, after)[0])
         if self._files:
             try:
-                found.files = unreachable_files(self._io, before, after, found.known)
+                files = unreachable_files(self._io, before, after, found.known)
+                outside = OwnFolders(before, self._io.properties).outside(files.files)
+                found.files, found.outside = without(files, outside), tuple(sorted(outside))
             except (IcecombError, OSError) as error:
                 found.problem = f"It is unknown which files are needed: {reason_of(error)}"
         return found
@@ -341,6 +355,7 @@ class _Garbage:
         known: Manifests that name none of these files.
         problem: The reason why the files are unknown, if they are.
         list_location: The location of their list, if it was written.
+        outside: Such files outside of the table's folders, which stay.
     """
 
     snapshot_ids: tuple[int, ...]
@@ -348,12 +363,25 @@ class _Garbage:
     known: set[str] = field(default_factory=set)
     problem: str | None = None
     list_location: str | None = None
+    outside: tuple[str, ...] = ()
 
 
 def _gone(before: TableMetadata, after: TableMetadata) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the snapshots, and the branches and tags, that `after` no longer has."""
     ids = tuple(number for number in before.snapshot_ids() if not after.has_snapshot(number))
     return ids, tuple(sorted(before.refs.keys() - after.refs.keys()))
+
+
+def _warn_of(metadata: TableMetadata, outside: tuple[str, ...]) -> None:
+    if outside:
+        _LOG.warning(
+            "%s: %s, which nothing refers to any more, are not deleted; if such a folder is the "
+            "table's alone, name it in %s before snapshots expire, or give it to "
+            "remove_orphan_files later",
+            metadata.location,
+            outside_text(outside),
+            FORMER_FOLDERS.key,
+        )
 
 
 def _check_no_head(

@@ -25,8 +25,8 @@ from icecomb.format.errors import CorruptFileError, FileIOError, IcecombError, N
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
-from icecomb.format.operation.own_folders import OwnFolders
 from icecomb.format.spec.metadata_file import metadata_folder
+from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:

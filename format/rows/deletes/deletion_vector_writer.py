@@ -58,7 +58,7 @@ class DeletionVectorWriter:
 
     def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
         self._io = io
-        self._locations = load_location_provider(metadata.location, metadata.properties)
+        self._locations = load_location_provider(io, metadata.location, metadata.properties)
         self._operation_id = operation_id
         self._vectors: dict[str, tuple[DeleteTarget, bytes, int]] = {}
         self._written: str | None = None

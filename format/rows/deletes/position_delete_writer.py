@@ -114,7 +114,7 @@ class PositionDeleteWriter:
             _metrics(metadata, rows=rows),
             content=DataFileContent.POSITION_DELETES,
         )
-        self._locations = load_location_provider(metadata.location, properties)
+        self._locations = load_location_provider(io, metadata.location, properties)
         self._numbers = count(1)
         self._waiting: dict[tuple[Any, ...], list[_Deletes]] = {}
         self._done: list[DataFile] = []

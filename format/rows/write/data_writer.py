@@ -128,7 +128,7 @@ class DataWriter:
         self._sorter = None if keys is None else RowSorter(keys)
         self._files = PartitionWriter(
             io,
-            load_location_provider(metadata.location, properties),
+            load_location_provider(io, metadata.location, properties),
             settings,
             metadata.spec(),
             target=TARGET_FILE_BYTES.of(properties),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.property.table_property import (
@@ -13,6 +14,10 @@ from icecomb.format.property.table_property import (
     OBJECT_STORE_PARTITIONED,
     OBJECT_STORE_PATH,
 )
+from icecomb.format.storage.local_names import check_local_names
+
+if TYPE_CHECKING:
+    from icecomb.format.storage.file_io import FileIO
 
 CUSTOM_PROVIDERS = ("write.location-provider.impl", "write.py-location-provider.impl")
 
@@ -93,11 +98,19 @@ class ObjectStoreLocationProvider(LocationProvider):
         return f"{self.root}/{hashed}{separator}{name}"
 
 
-def load_location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
+def load_location_provider(
+    io: FileIO, table_location: str, properties: Mapping[str, str]
+) -> LocationProvider:
     """Return the provider of the layout that a table's properties set.
+
+    Args:
+        io: File system that will hold the files.
+        table_location: The table's location.
+        properties: The table's properties.
 
     Raises:
         UnsupportedError: If they name a class of another implementation.
+        ValidationError: If files of a table on other storage would be on this machine.
     """
     for key in CUSTOM_PROVIDERS:
         if key in properties:
@@ -106,9 +119,11 @@ def load_location_provider(table_location: str, properties: Mapping[str, str]) -
                 "implementation",
                 hint="Write with that implementation, or remove the property from the table.",
             )
-    if OBJECT_STORE.of(properties):
-        return ObjectStoreLocationProvider(table_location, properties)
-    return DefaultLocationProvider(table_location, properties)
+    chosen = ObjectStoreLocationProvider if OBJECT_STORE.of(properties) else DefaultLocationProvider
+    found = chosen(table_location, properties)
+    # nobody could read them
+    check_local_names(io, table_location, [f"{found.root}/"])
+    return found
 
 
 def _root(configured: str | None, table_location: str) -> str:

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 
 _NESTED_COERCION: Final = (
@@ -172,7 +173,7 @@ class Writes:
         deletes = None
         if request.operation == CHANGE_ROWS:
             deletes = delete_instructions(metadata, options)
-        location = _data_location(metadata)
+        location = _data_location(state.io, metadata)
         told = HadoopLocations(state.io.properties).of(location.root)
         modes = metrics_modes(metadata)
         moves = bool(lineage(metadata)) and _moves_rows(request)
@@ -506,14 +507,14 @@ def _partition_columns(spec: PartitionSpec, schema: Schema) -> Iterator[Partitio
         yield PartitionColumn(field.name, name, number, tuple(source))
 
 
-def _data_location(metadata: TableMetadata) -> DataLocation:
+def _data_location(io: FileIO, metadata: TableMetadata) -> DataLocation:
     """Return the location in which tasks create new files."""
     from icecomb.format.rows.write.location_provider import (
         ObjectStoreLocationProvider,
         load_location_provider,
     )
 
-    provider = load_location_provider(metadata.location, metadata.properties)
+    provider = load_location_provider(io, metadata.location, metadata.properties)
     if isinstance(provider, ObjectStoreLocationProvider):
         return DataLocation(
             provider.root,

@@ -75,7 +75,7 @@ class EqualityDeleteWriter:
         )
         self._files = PartitionWriter(
             io,
-            load_location_provider(metadata.location, properties),
+            load_location_provider(io, metadata.location, properties),
             settings,
             spec,
             target=DELETE_TARGET_FILE_BYTES.of(properties),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icecomb.format.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
+from icecomb.format.evolution.property_update import UpdateLocation
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
@@ -50,7 +51,7 @@ class Story:
         properties = {"format-version": str(version), **properties}
         self.at = NOW - int(days * DAY_MS)
         self.metadata = new_table_metadata(
-            SCHEMA, BY_DAY, UNSORTED_SORT_ORDER, str(folder / "t"), properties, now_ms=self.at
+            SCHEMA, BY_DAY, UNSORTED_SORT_ORDER, str(folder), properties, now_ms=self.at
         )
 
     def do(self, operation):
@@ -105,7 +106,7 @@ class Story:
 
     @property
     def metadata_files(self):
-        return {str(path) for path in (self.folder / "t" / "metadata").iterdir()}
+        return {str(path) for path in (self.folder / "metadata").iterdir()}
 
 
 def test_by_default_snapshots_older_than_five_days_expire(tmp_path):
@@ -170,14 +171,14 @@ def test_delete_files_and_statistics_are_deleted_too(tmp_path):
     delta = story.do(RowDelta(IO).add_deletes(deletes))
     story.metadata = update_table_metadata(
         story.metadata,
-        [SetStatisticsUpdate({"snapshot-id": delta, "statistics-path": "/t/s.stats"})],
+        [SetStatisticsUpdate({"snapshot-id": delta, "statistics-path": f"{tmp_path}/s.stats"})],
     )
     rewrite = RewriteFiles(IO).rewrite_files([story.file("a"), deletes], [story.file("b")])
     story.do(rewrite.validate_from_snapshot(delta))
     story.append("c")
     result = story.expire(lambda e: e.older_than(NOW + DAY_MS))
     assert [Path(path).name for path in result.files.data_files] == ["a"]
-    assert result.files.statistics_files == ("/t/s.stats",)
+    assert result.files.statistics_files == (f"{tmp_path}/s.stats",)
     assert result.files.delete_files == (deletes.file_path,)
     assert story.data == ["b", "c"]
 
@@ -423,3 +424,42 @@ def test_an_empty_table_has_nothing_to_expire(tmp_path):
     assert story.expire() == Expiration()
     with pytest.raises(ValidationError, match="must be 1 to"):
         ExpireSnapshots(story.metadata, IO).retain_last(0)
+
+
+def test_files_outside_of_the_tables_folders_are_left_and_told(tmp_path, caplog):
+    """A path in metadata may be anybody's."""
+    home, old = tmp_path / "home", tmp_path / "old"
+    home.mkdir()
+    old.mkdir()
+    (tmp_path / "t").mkdir()
+    story = Story(tmp_path / "t", days=10)
+    paths = [str(each / "thesis.odt") for each in (home, old)]
+    append, removal = FastAppend(IO), DeleteFiles(IO)
+    for path in paths:
+        Path(path).touch()
+        append.append_data_file(replace(story.file("a"), file_path=path))
+        removal.delete_data_file(path)
+    story.do(append.append_data_file(story.file("a")))
+    story.do(removal)
+    story.delete("a")
+    story.append("b")
+    plan = ExpireSnapshots(story.metadata, IO).retain_last(1).plan()
+    assert plan.files.data_files == (str(tmp_path / "t/data/a"),)
+    assert list(plan.outside) == paths
+    [said] = [one.getMessage() for one in caplog.records]
+    assert f"2 files outside of the table's folders: {home} (1), {old} (1)" in said
+    found = story.expire(lambda expire: expire.retain_last(1))
+    assert (list(found.outside), len(found.files.data_files)) == (paths, 1)
+    assert (home / "thesis.odt").exists()
+    assert (old / "thesis.odt").exists()
+    assert story.data == ["b"]
+
+
+def test_files_in_a_folder_that_was_the_tables_are_deleted(tmp_path):
+    (tmp_path / "t").mkdir()
+    story = Story(tmp_path / "t", days=10)
+    story.append("a")
+    story.do(UpdateLocation(str(tmp_path / "u")))
+    story.delete("a")
+    found = story.expire(lambda expire: expire.retain_last(1))
+    assert (found.outside, story.data) == ((), [])
