@@ -27,8 +27,8 @@ from icecomb.catalog.migrate.source.source_schema import source_schema
 from icecomb.catalog.report.progress import THREADS, each
 from icecomb.format.errors import MigrationError
 from icecomb.format.operation.file_addition import known_paths
-from icecomb.format.property.table_property import DATA_PATH, METADATA_PATH
 from icecomb.format.shell_command import shell_command
+from icecomb.format.spec.own_folders import named_folders
 from icecomb.format.storage.file_system import FileStatus
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 _SHOWN: Final = 3
-_OWN_FOLDERS: Final = (DATA_PATH.key, METADATA_PATH.key, "write.folder-storage.path")
 
 
 @dataclass(slots=True)
@@ -293,9 +292,10 @@ class _Search:
     def _own_folders(self) -> tuple[str, ...]:
         """Return the folders of the Iceberg table's own files, also of failed commits."""
         location = (self._journal.table.storage.location or "").rstrip("/")
-        given = (self._metadata.properties.get(key) for key in _OWN_FOLDERS)
-        folders = [f"{location}/data", f"{location}/metadata", *filter(None, given)]
-        return tuple(f"{folder.rstrip('/')}/" for folder in folders)
+        folders = [f"{location}/data", f"{location}/metadata", *named_folders(self._metadata)]
+        starts = (f"{folder.rstrip('/')}/" for folder in folders)
+        # Where Hive writes, too, nobody could tell its files from those of failed commits.
+        return tuple(start for start in starts if not f"{location}/".startswith(start))
 
     def _live(self, paths: list[str]) -> set[str]:
         snapshot = self._metadata.current_snapshot()

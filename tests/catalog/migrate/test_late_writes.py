@@ -24,6 +24,7 @@ from icecomb.catalog.migrate.journal.journal import Step, start_journal
 from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
 from icecomb.catalog.migrate.reverting.present_state import examine_migration
 from icecomb.format.errors import MigrationError
+from icecomb.format.property.table_property import FOLDER_PATHS
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import PARQUET, MadeTable
 from tests.rings import sampled
@@ -261,3 +262,21 @@ def test_such_a_partition_is_told_on_other_metastores_too(
     migrate.revert(catalog, table.name, dry_run=False, allow_data_loss=True)
     assert ("1",) in [found.values for found in table.partitions]
     client.drop_table("default", "key_window")
+
+
+def test_files_in_a_folder_that_any_property_names_are_not_hives(two: Any) -> None:
+    migrate.apply(two.catalog, two.name)
+    folder = two.folder / "p0" / "ours"
+    folder.mkdir()
+    pq.write_table(numbers(3), folder / "of-a-failed-commit.parquet")
+    assert migrate.status(two.catalog, two.name).get("late-writes")
+    table = two.catalog.load_table(two.name)
+    for name in FOLDER_PATHS:
+        with table.transaction() as change:
+            change.set_properties({name.key: f"file:{folder}"})
+        assert not migrate.status(two.catalog, two.name).get("late-writes")
+        with table.transaction() as change:
+            change.set_properties({name.key: f"file:{two.folder}/"})
+        assert migrate.status(two.catalog, two.name).get("late-writes")
+        with table.transaction() as change:
+            change.remove_properties(name.key)
