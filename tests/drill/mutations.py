@@ -964,8 +964,8 @@ MUTATIONS = [
     Mutation(
         "a prefix that ends inside a path element is replaced",
         "format/relocation/location_change.py",
-        'return rest if rest.startswith("/") else None',
-        "return rest",
+        'return rest if rest.startswith("/") and not _DOTTED.search(rest) else None',
+        "return None if _DOTTED.search(rest) else rest",
         ("tests/format/relocation/test_location_change.py",),
     ),
     Mutation(
