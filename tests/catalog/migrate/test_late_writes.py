@@ -24,7 +24,7 @@ from icecomb.catalog.migrate.journal.journal import Step, start_journal
 from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
 from icecomb.catalog.migrate.reverting.present_state import examine_migration
 from icecomb.format.errors import MigrationError
-from icecomb.format.property.table_property import FOLDER_PATHS
+from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import PARQUET, MadeTable
 from tests.rings import sampled
@@ -280,3 +280,23 @@ def test_files_in_a_folder_that_any_property_names_are_not_hives(two: Any) -> No
         assert migrate.status(two.catalog, two.name).get("late-writes")
         with table.transaction() as change:
             change.remove_properties(name.key)
+
+
+def test_partitions_elsewhere_are_the_tables_own_once_there_is_no_way_back(
+    two: Any, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "archive" / "k=2"
+    (two.folder / "p1").rename(tmp_path / "p1")
+    elsewhere.parent.mkdir()
+    (tmp_path / "p1").rename(elsewhere)
+    second = two.partitions[1]
+    moved = replace(second, storage=replace(second.storage, location=f"file:{elsewhere}"))
+    two.catalog.client.partitions.alter(*two.name.split("."), [moved])
+    migrate.apply(two.catalog, two.name)
+    migrate.finalize(two.catalog, two.name, unverified=True)
+    table = two.catalog.load_table(two.name)
+    assert FORMER_FOLDERS.of(table.properties) == (f"file:{elsewhere}",)
+    table.overwrite(pa.table({"id": [7], "k": pa.array([7], pa.int32())}))
+    done = table.maintenance.expire_snapshots().older_than(1 << 60).commit()
+    assert done.deleted_data_files_count == 2
+    assert not [*elsewhere.iterdir()]
