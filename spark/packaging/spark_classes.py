@@ -1,10 +1,12 @@
 """Classes of Sparks that are not installed, to compile against, fetched by pyspark's Ivy.
 
-They are cached per user.
+They are cached per user, and used only if they are the files that `jars.sha256` names: a mirror, or
+a proxy between, may answer with others.
 """
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +17,8 @@ from icecomb.catalog.metastore.server_jar import pyspark_jars
 from icecomb.format.errors import MissingDependencyError
 from icecomb.spark.jar import SUPPORTED, SparkHome
 
+_CHECKSUMS: Final = Path(__file__).with_name("jars.sha256")
+"""As ``sha256sum`` prints them."""
 _RELEASES: Final = {
     "3.5": ("3.5.8", "3.3.4", "1.13.1", "1.9.8", "1.11.5", "12.0.1", "2.15.2", "2.15.2"),
     "4.0": ("4.0.2", "3.4.1", "1.15.2", "2.1.4", "1.12.0", "18.1.0", "2.18.2", "2.18.2"),
@@ -89,8 +93,28 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
             draft = home / "draft.xml"
             draft.write_text(wanted)
             _retrieve(draft, home / "jars", cache / "ivy")
+            check_jars(home / "jars")
             draft.replace(module)
     return SparkHome(home, version, scala)
+
+
+def check_jars(folder: Path) -> None:
+    """Check that the jars in a folder are those that `jars.sha256` names.
+
+    Raises:
+        MissingDependencyError: If one is another file.
+    """
+    lines = _CHECKSUMS.read_text().splitlines()
+    known = {name: checksum for checksum, name in map(str.split, lines)}
+    for jar in sorted(folder.glob("*.jar")):
+        found = hashlib.sha256(jar.read_bytes()).hexdigest()
+        if found != known.get(jar.name):
+            raise MissingDependencyError(
+                f"{jar} is not the file that icecomb was made with: its SHA-256 is {found}, not "
+                f"{known.get(jar.name)}",
+                hint="find out which mirror or proxy answers with it; then delete "
+                f"{folder.parent.parent}",
+            )
 
 
 def _module(minor: str, scala: str) -> str:

@@ -1,0 +1,44 @@
+"""Jars that are compiled against are the files whose checksums the repository holds."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from icecomb.format.errors import MissingDependencyError
+from icecomb.spark.jar import SUPPORTED
+from icecomb.spark.packaging import spark_classes
+
+_JAR = re.compile(
+    r'name="([^"]+)" rev="([^"]+)" transitive[^>]*>\s*<artifact [^>]*?(?:m:classifier="([^"]*)")?/>'
+)
+
+
+def test_each_jar_that_is_fetched_has_a_checksum() -> None:
+    known = {line.split()[1] for line in spark_classes._CHECKSUMS.read_text().splitlines()}
+    wanted = {
+        f"{name}-{revision}{f'-{classifier}' if classifier else ''}.jar"
+        for minor, scalas in SUPPORTED.items()
+        for scala in scalas
+        for name, revision, classifier in _JAR.findall(spark_classes._module(minor, scala))
+    }
+    assert len(wanted) > 100
+    assert wanted == known
+
+
+def test_another_file_of_the_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums = tmp_path / "jars.sha256"
+    sums.write_text(f"{hashlib.sha256(b'right').hexdigest()}  a-1.jar\n")
+    monkeypatch.setattr(spark_classes, "_CHECKSUMS", sums)
+    (tmp_path / "a-1.jar").write_bytes(b"right")
+    spark_classes.check_jars(tmp_path)
+    for name in ("a-1.jar", "b-1.jar"):
+        (tmp_path / name).write_bytes(b"wrong")
+        with pytest.raises(MissingDependencyError, match=f"{name} is not the file"):
+            spark_classes.check_jars(tmp_path)
+        (tmp_path / "a-1.jar").write_bytes(b"right")
