@@ -29,6 +29,13 @@ _SECRET: Final = re.compile(
 _WITH_GROUPS: Final = "ugi"
 """PyIceberg's property of the user's name and groups; the secret of a metastore is one of these."""
 _USER_INFO: Final = re.compile(r"(?<=://)[^/\s]*@")
+_TOLD: Final = re.compile(
+    r"((?<![\w-])(?:delegation|token|access_token|sig|(?:x-amz-)?signature|x-amz-security-token)="
+    r"|(?<![\w-])(?:authorization|x-amz-security-token)[\"']?: ?(?:b?[\"'])?(?:\w+ )?"
+    r"|<(?:SecretAccessKey|SessionToken)>)[^\s&\"'<>,;)]+",
+    re.IGNORECASE,
+)
+"""Secrets in queries of WebHDFS, Azure and S3, in headers, and in answers of STS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +245,16 @@ def is_secret(key: str) -> bool:
     return _SECRET.search(key) is not None
 
 
-def without_users(text: str) -> str:
-    """Return a text without the user names and passwords in its addresses."""
-    return _USER_INFO.sub("", text)
+def without_secrets(text: str) -> str:
+    """Return a text without secrets of URLs: users with their passwords, tokens and signatures."""
+    return _TOLD.sub(rf"\1{HIDDEN}", _USER_INFO.sub("", text))
 
 
 def shown(key: str, value: str) -> str:
     """Return a value for people and logs: secrets are hidden, addresses are without users."""
     if key == _WITH_GROUPS and ":" in value:
         return f"{value.partition(':')[0]}:{HIDDEN}"
-    return HIDDEN if is_secret(key) else without_users(value)
+    return HIDDEN if is_secret(key) else without_secrets(value)
 
 
 class ShownProperties(dict[str, str]):

@@ -75,6 +75,7 @@ def _log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PrintableFormatter("icecomb planner %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
+    logging.getLogger("pyhdfs").setLevel(logging.ERROR)  # errors say what its warnings do
     logging.getLogger("icecomb.catalog.metastore").setLevel(logging.INFO)
     if os.environ.get("ICECOMB_TRACE"):
         logging.getLogger("icecomb").setLevel(logging.DEBUG)

@@ -24,6 +24,7 @@ class Listener:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1
 
             def parse_request(self) -> bool:
                 parsed = super().parse_request()
@@ -36,6 +37,7 @@ class Listener:
                         self.send_header(name, value)
                     self.end_headers()
                     self.wfile.write(b"" if self.command == "HEAD" else data)
+                    self.wfile.flush()
                 return False
 
             def log_message(self, *_: Any) -> None:

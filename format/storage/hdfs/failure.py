@@ -9,6 +9,7 @@ from icecomb.format.errors import (
     FileIOError,
     IcecombError,
 )
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import exists_already, is_missing
 
 MISSING = frozenset({"FileNotFoundException"})
@@ -61,7 +62,7 @@ def failure(verb: str, location: str, exception: str, message: str) -> IcecombEr
         return is_missing(location)
     if exception in EXISTS:
         return exists_already(location)
-    text = (message or exception).strip().splitlines()[0]
+    text = without_secrets((message or exception).strip().splitlines()[0])
     advice = _ADVICE.get(exception, "check the log of the name node")
     if '"user.name"' in text:
         advice = "the cluster rejects this user name: set hdfs.user or HADOOP_USER_NAME"

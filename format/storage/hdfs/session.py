@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from icecomb.format.call_log import timed
 from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.process import user_name
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.delegation_token import (
     DelegationToken,
     find_tokens,
@@ -270,9 +271,9 @@ class HdfsSession:
                     reply = super().request(method, url, **options)
                 except requests.RequestException as error:
                     answers.lost += 1
-                    # the error's text contains the URL with the token
                     _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
-                    raise
+                    # its text and its request contain the URL with the token
+                    raise type(error)(without_secrets(str(error))) from None
                 if _says(reply, b"StandbyException"):
                     _LOG.info("%s is a standby", urlsplit(url).netloc)
                 if _says(reply, b"ObserverRetryOnActiveException"):
@@ -360,4 +361,5 @@ def _refused(reply: requests.Response, withheld: str) -> FileIOError:
         reason = reply.json()["RemoteException"]["message"]
     except (ValueError, KeyError, TypeError):
         reason = reply.reason
-    return FileIOError(f"{host} rejected the login: {reason}", hint=hint)
+    shown = without_secrets(str(reason))
+    return FileIOError(f"{host} rejected the login: {shown}", hint=hint)

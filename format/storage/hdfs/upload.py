@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.hdfs.time_limit import TimedResponse
 from icecomb.format.storage.output_stream import Upload
@@ -62,7 +63,7 @@ class HdfsUpload(Upload):
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             self._events.close()
-            raise self._broken(error) from error
+            raise self._broken(error) from None  # it may contain the URL with the token
         if scheme != "https":
             self._events.register(self._connection.sock, selectors.EVENT_WRITE)
 
@@ -164,7 +165,7 @@ class HdfsUpload(Upload):
         self.is_lost = True
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return HdfsDataLostError(
-            f"Cannot write {self._location} at data node {self.node}: {reason}",
+            f"Cannot write {self._location} at data node {self.node}: {without_secrets(reason)}",
             hint="the data node may be down, or its name unknown here "
             "(dfs.datanode.hostname, dfs.client.use.datanode.hostname)",
             path=self._location,

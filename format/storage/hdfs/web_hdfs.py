@@ -25,6 +25,8 @@ from icecomb.format.errors import (
     IcecombError,
     NoSuchFileError,
 )
+from icecomb.format.log_filter import hide_secrets
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.failed_nodes import FailedDataNodes
@@ -99,8 +101,9 @@ class WebHdfs:
     def __init__(self, address: HdfsAddress, properties: Mapping[str, str]) -> None:
         import pyhdfs
 
-        # pyhdfs logs every standby's response with a traceback; errors have what matters
+        # pyhdfs logs every standby's response; errors have what matters
         logging.getLogger(pyhdfs.__name__).addHandler(logging.NullHandler())
+        hide_secrets(pyhdfs.__name__, "urllib3.connectionpool")
         self.name_nodes = address.name_nodes
         highly_available = len(self.name_nodes) > 1
         self._session = HdfsSession(properties, address)
@@ -535,13 +538,14 @@ class WebHdfs:
             yield
         except IcecombError:
             raise
+        # pyhdfs's exceptions contain what was answered, which may repeat the URL with the token
         except pyhdfs.HdfsHttpException as error:
-            raise self._translated(verb, location, error) from error
+            raise self._translated(verb, location, error) from None
         except pyhdfs.HdfsNoServerException as error:
-            raise unreachable(verb, location, self.name_nodes, str(error)) from error
-        except (
-            pyhdfs.HdfsException, KeyError, AssertionError, AttributeError, TypeError, ValueError,
-        ) as error:  # fmt: skip
+            raise unreachable(verb, location, self.name_nodes, str(error)) from None
+        except pyhdfs.HdfsException as error:
+            raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from None
+        except (KeyError, AssertionError, AttributeError, TypeError, ValueError) as error:
             raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             raise HdfsAnswerLostError(
@@ -576,7 +580,8 @@ def _is_done(reply: requests.Response) -> bool:
 
 
 def _shown(reply: requests.Response) -> str:
-    return f"{content_type(reply) or 'no type'}: {reply.text.strip()[:100]!r}"
+    text = without_secrets(reply.text.strip())
+    return f"{content_type(reply) or 'no type'}: {text[:100]!r}"
 
 
 def _is_beyond_end(error: FileIOError) -> bool:
@@ -585,7 +590,7 @@ def _is_beyond_end(error: FileIOError) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    text = without_secrets((str(error).strip() or type(error).__name__).splitlines()[0])
     return f"{text[:200]}..." if len(text) > 200 else text
 
 
@@ -614,7 +619,7 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
     if not told.endswith(composed):
         raise FileIOError(
             f"{location} has letters with separate marks, for which WebHDFS would lead to another "
-            f"file ({url})",
+            f"file ({without_secrets(url)})",
             hint="set hdfs.engine=native, or rename it to composed letters (Unicode's NFC)",
             path=location,
         )

@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 from xml.etree import ElementTree as ET
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
@@ -426,5 +427,5 @@ def _reason(response: Response) -> tuple[str, str]:
     text = ""
     with suppress(ET.ParseError):
         text = ET.fromstring(response.content).findtext("Message") or ""  # noqa: S314 - as above
-    lines = text.strip().splitlines()
+    lines = without_secrets(text).strip().splitlines()
     return code, lines[0][:500] if lines else "no reason given"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
@@ -467,5 +468,5 @@ def _reason(response: Response) -> tuple[str, bool]:
         text, in_json = str(found["error"]["message"]), True
     except (ValueError, KeyError, TypeError):
         text, in_json = response.text, False
-    lines: Sequence[str] = text.strip().splitlines()
+    lines: Sequence[str] = without_secrets(text).strip().splitlines()
     return lines[0][:500] if lines else "no reason given", in_json

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
+from icecomb.format.log_filter import hide_secrets
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     ObjectClient,
@@ -92,6 +93,7 @@ class RestClient(ObjectClient):
         from requests import Session
         from requests.adapters import HTTPAdapter
 
+        hide_secrets("urllib3.connectionpool")
         session = Session()
         # wait for a free connection instead of opening more
         adapter = HTTPAdapter(pool_maxsize=self._at_once, pool_block=True)

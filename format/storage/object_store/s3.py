@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import IcecombError, NoSuchFileError
+from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.client import (
     MarkedCompletion,
@@ -472,6 +473,7 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     from botocore.config import Config
     from botocore.handlers import add_expect_header
 
+    hide_secrets("botocore.auth", "botocore.endpoint", "botocore.parsers")
     style: Any = {None: "auto", True: "path", False: "virtual"}[settings.path_style]
     client: BotoClient = session.client(
         "s3",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
-from icecomb.format.property.property import without_users
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError, too_busy
 
@@ -87,7 +87,7 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
         return is_missing(location)
     if code in _EXISTS or status == 412:
         return exists_already(location)
-    text = without_users(said.get("Message") or "no reason given")
+    text = without_secrets(said.get("Message") or "no reason given")
     message = f"Cannot {verb} {location}: {code}: {text.strip().splitlines()[0]}"
     if code in _BUSY or (in_xml and status in {409, 429}):
         return too_busy(message, location)
@@ -123,7 +123,7 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
     from botocore import exceptions as boto
 
     # the address of the store or of a proxy may hold a password
-    message = f"Cannot {verb} {location}: {without_users(str(error).strip().rstrip('.'))}"
+    message = f"Cannot {verb} {location}: {without_secrets(str(error).strip().rstrip('.'))}"
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return ConfigurationError(
             f"Cannot {verb} {location}: no S3 keys were found",

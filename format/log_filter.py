@@ -1,0 +1,38 @@
+"""Filter for the loggers of libraries, which write URLs, headers and answers with secrets."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from icecomb.format.printable_text import PrintableFormatter
+from icecomb.format.property.property import without_secrets
+
+_FORMATTER: Final = PrintableFormatter()
+
+
+class _SecretFilter(logging.Filter):
+    """A filter that lets all records pass, without the secrets in them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        shown = without_secrets(text)
+        if shown != text:
+            record.msg, record.args = shown, ()
+        if record.exc_info:
+            record.exc_text = without_secrets(_FORMATTER.formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+
+_FILTER: Final = _SecretFilter()
+
+
+def hide_secrets(*loggers: str) -> None:
+    """Let loggers of libraries write no secrets, whatever level they have.
+
+    Args:
+        *loggers: Their names. Filters of a logger do not count for those below it.
+    """
+    for each in loggers:
+        logging.getLogger(each).addFilter(_FILTER)

@@ -1,0 +1,195 @@
+"""Secrets are in no log line, no error and no traceback, whatever servers answer or fail to."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from icecomb.catalog.configuration.catalog_property import CATALOG_PROPERTIES
+from icecomb.format.errors import IcecombError
+from icecomb.format.property.property import is_secret
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.object_store import creation
+from tests.peers.listener import Listener
+from tests.peers.ports import closed_port
+
+MARKER = "bWFya2Vy"
+"""The secret, which can be a key in Base64, too."""
+PLAIN = {"adls.blob-storage-scheme": "http"}
+
+
+class Case(NamedTuple):
+    """Settings with secrets, and a location; `{host}` is the server."""
+
+    settings: dict[str, str]
+    location: str
+
+
+AZURE = "abfs://box@account.dfs.core.windows.net/x"
+WEB = "webhdfs://{host}/x"
+CASES = {
+    "hdfs.delegation-token": Case({"hdfs.delegation-token": MARKER, "warehouse": WEB}, WEB),
+    "hdfs.delegation-token of two name nodes": Case(
+        {
+            "hdfs.delegation-token": MARKER, "dfs.nameservices": "ns", "dfs.ha.namenodes.ns": "a,b",
+            "dfs.namenode.http-address.ns.a": "{host}", "dfs.namenode.http-address.ns.b": "{host}",
+            "dfs.client.failover.max.attempts": "2",
+        },
+        "hdfs://ns/x",
+    ),
+    "adls.token": Case({**PLAIN, "adls.account-host": "{host}", "adls.token": MARKER}, AZURE),
+    "adls.sas-token": Case(
+        {**PLAIN, "adls.account-host": "{host}", "adls.sas-token": f"sv=1&sig={MARKER}&se=2"}, AZURE
+    ),
+    "adls.account-key": Case(
+        {**PLAIN, "adls.account-host": "{host}", "adls.account-key": MARKER}, AZURE
+    ),
+    "adls.connection-string": Case(
+        {
+            "adls.connection-string": f"BlobEndpoint=http://{{host}};AccountKey={MARKER};"
+            f"SharedAccessSignature=sig={MARKER}",
+        },
+        AZURE,
+    ),
+    "adls.client-secret": Case(
+        {
+            **PLAIN, "adls.account-host": "{host}", "adls.client-secret": MARKER,
+            "adls.client-id": "c", "adls.tenant-id": "t",
+        },
+        AZURE,
+    ),
+    "gcs.oauth2.token": Case(
+        {"gcs.service.host": "http://{host}", "gcs.oauth2.token": MARKER}, "gs://bucket/x"
+    ),
+    "s3.secret-access-key": Case(
+        {
+            "s3.endpoint": "http://{host}", "s3.access-key-id": "id",
+            "s3.secret-access-key": MARKER, "s3.session-token": MARKER,
+        },
+        "s3://bucket/x",
+    ),
+}  # fmt: skip
+TOLD = {
+    "hadoop.token.files", "gcs.oauth2.token-expires-at", "hive.metastore.token.signature",
+    "s3.access-key-id", "s3.sse.key", "s3.sse-kms-key-id",
+}  # fmt: skip
+"""Settings whose names sound secret: names of files, keys and times."""
+
+
+def test_each_secret_setting_is_tried() -> None:
+    tried = {key for case in CASES.values() for key in case.settings}
+    assert {key for key in CATALOG_PROPERTIES if is_secret(key)} - tried - TOLD == set()
+
+
+def _echo(status: int, kind: str, body: str = "{}") -> Callable[[Listener, str], Any]:
+    """Answer with the request's own URL, as gateways do."""
+    return lambda server, path: (
+        status,
+        {"Content-Type": kind, "Location": f"http://{server.address}{path}"},
+        body.replace("{}", f"http://{server.address}{path}").encode(),
+    )
+
+
+REMOTE = '{"RemoteException": {"exception": "%s", "message": "no {}"}}'
+ANSWERS = {
+    "a page to log in": _echo(200, "text/html", "<html>{}"),
+    "a refusal": _echo(403, "application/json", REMOTE % "AccessControlException"),
+    "a standby": _echo(403, "application/json", REMOTE % "StandbyException"),
+    "a rejected login": _echo(401, "application/json", REMOTE % "SecurityException"),
+    "a failure": _echo(500, "application/xml", "<Error><Message>{}</Message></Error>"),
+    "a redirection": _echo(307, "application/octet-stream"),
+    "what is no header": lambda *_: (200, {"x": "\n y: \0"}, b""),
+    "another length": lambda *_: (200, {"Transfer-Encoding": "chunked"}, b"what is this\r\n"),
+}
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> SimpleNamespace:
+    """Formats what is logged at DEBUG by everybody as handlers do."""
+    caplog.set_level(logging.DEBUG)
+    return SimpleNamespace(text=lambda: "\n".join(map(caplog.handler.format, caplog.records)))
+
+
+def used(case: Case, host: str) -> str:
+    """What errors say when a server is asked for something."""
+    said = []
+    io = FileIO(
+        {
+            "io.object-store.max-attempts": "2",
+            "dfs.webhdfs.socket.read-timeout": "200ms",
+            "s3.request-timeout": "1s",
+            **{key: value.replace("{host}", host) for key, value in case.settings.items()},
+        }
+    )
+    location = case.location.replace("{host}", host)
+    for ask in (
+        io.read,
+        io.size,
+        io.delete,
+        lambda each: [*io.list(each)],
+        lambda each: io.create(each, b"x"),
+        lambda each: io.rename(each, f"{each}2"),
+    ):
+        with suppress(IcecombError):
+            try:
+                ask(location)
+            except IcecombError as error:
+                said += [repr(error), *traceback.format_exception(error)]
+                raise
+    io.close()
+    return "".join(said)
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve = socket.getaddrinfo
+
+    def only_here(host: Any, *others: Any, **more: Any) -> Any:
+        if host != "127.0.0.1":
+            raise socket.gaierror(host)
+        return resolve(host, *others, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_here)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(creation, "_FIRST_S", 0.0)
+    for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+SLOW = pytest.mark.full("boto3 takes a third of a second to open a bucket")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[SLOW] if case.startswith("s3") else [])
+        for case in CASES
+        if case != "adls.client-secret"  # without a token of Azure's nothing is asked
+    ],
+)
+def test_no_secret_is_told_by_servers_that_lie(case: str, told: Any) -> None:
+    for name, answer in ANSWERS.items():
+        server = Listener()
+        server.answer = lambda _, path, server=server, answer=answer: answer(server, path)
+        said = used(CASES[case], server.address)
+        server.close()
+        assert server.requests
+        assert MARKER not in said, name
+        assert MARKER not in told.text(), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_secret_is_told_by_servers_that_are_down(case: str, told: Any) -> None:
+    with closed_port() as port:
+        said = used(CASES[case], f"127.0.0.1:{port}")
+    assert said
+    assert MARKER not in said
+    assert MARKER not in told.text()
