@@ -120,6 +120,11 @@ HADOOP_AUTHENTICATION: Final = choice(
     ("simple", "kerberos"),
     "How a cluster authenticates its users.",
 )
+HADOOP_FALLBACK: Final = flag(
+    "ipc.client.fallback-to-simple-auth-allowed",
+    "Whether, with `kerberos`, name nodes are believed that do not ask for a login.",
+    default=False,
+)
 HDFS_CONNECT_TIMEOUT: Final = seconds(
     "dfs.webhdfs.socket.connect-timeout",
     60.0,

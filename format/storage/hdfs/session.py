@@ -32,6 +32,7 @@ from icecomb.format.storage.hdfs.token_service import TokenServices
 from icecomb.format.storage.hdfs.upload import HdfsUpload
 from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
+    HADOOP_FALLBACK,
     HDFS_CA_PATH,
     HDFS_CONNECT_TIMEOUT,
     HDFS_KEYTAB,
@@ -92,8 +93,11 @@ class HdfsSession:
         self._ca_path = HDFS_CA_PATH.of(properties) or os.environ.get("REQUESTS_CA_BUNDLE")
         self._proxy_user = HDFS_PROXY_USER.of(properties) or os.environ.get("HADOOP_PROXY_USER")
         self._kerberos = HADOOP_AUTHENTICATION.of(properties) == "kerberos"
-        self._principal = HDFS_PRINCIPAL.of(properties)
         self._keytab = HDFS_KEYTAB.of(properties)
+        self._login: SpnegoAuth | None = None
+        if self._kerberos:
+            self._login = SpnegoAuth(HDFS_PRINCIPAL.of(properties), self._keytab)
+        self._falls_back = HADOOP_FALLBACK.of(properties)
         self._stated_token = HDFS_TOKEN.of(properties)
         self._token_sources: tuple[str, ...] = ()
         if self._keytab is None:
@@ -246,6 +250,7 @@ class HdfsSession:
         answers = self._answers
         check_peer = self._services.check_peer
         withheld = self._withheld
+        login, falls_back = self._login, self._falls_back
 
         class Adapter(HTTPAdapter):
             """An adapter with a timeout for every request and response, also of data nodes."""
@@ -274,6 +279,9 @@ class HdfsSession:
                     _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
                     # its text and its request contain the URL with the token
                     raise type(error)(without_secrets(str(error))) from None
+                is_by_ticket = given is not None and "delegation" not in options["params"]
+                if login is not None and is_by_ticket and not falls_back:
+                    login.check(reply)
                 if _says(reply, b"StandbyException"):
                     _LOG.info("%s is a standby", urlsplit(url).netloc)
                 if _says(reply, b"ObserverRetryOnActiveException"):
@@ -298,8 +306,8 @@ class HdfsSession:
             session.mount(scheme, Adapter(pool_maxsize=_CONNECTIONS))
         if self._ca_path:
             session.verify = self._ca_path
-        if self._kerberos:
-            session.auth = SpnegoAuth(self._principal, self._keytab)
+        if login is not None:
+            session.auth = login
         return session
 
     def _identity(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 from requests import Session
@@ -11,6 +12,7 @@ from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.delegation_token import find_token, give_tokens
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
+from tests.peers.listener import Listener
 
 pytestmark = pytest.mark.full("a cluster with Kerberos")
 
@@ -118,3 +120,26 @@ def test_a_server_with_a_ticket_acts_for_its_users(secured, properties, keytab):
     io = FileIO({**properties, **keytab, "hdfs.proxy-user": "alice"})
     with pytest.raises(FileIOError, match="user=alice"):
         io.create(f"{secured.uri}/of-alice", b"data")
+
+
+def test_a_server_without_the_key_of_the_service_is_not_believed(secured, properties, keytab):
+    """It gets a ticket that it cannot read, so it has no proof but another server's."""
+    answered = []
+    with Session() as session:
+        session.auth = SpnegoAuth(*keytab.values())
+        url = f"http://localhost:{secured.http['nn1']}/webhdfs/v1/?op=LISTSTATUS"
+        answered.append(session.get(url, timeout=30).headers["WWW-Authenticate"])
+    for said in ("Negotiate", answered[0]):
+        impostor = Listener()
+        status = json.dumps({"FileStatuses": {"FileStatus": []}}).encode()
+        found = (200, {"Content-Type": "application/json", "WWW-Authenticate": said}, status)
+        impostor.answer = lambda *_, server=impostor, found=found: (
+            found
+            if "Authorization" in server.requests[-1]
+            else (401, {"WWW-Authenticate": "Negotiate"}, b"")
+        )
+        location = f"webhdfs://localhost:{impostor.port}/"
+        with pytest.raises(IcecombError):
+            FileIO({**properties, **keytab}).folders(location)
+        impostor.close()
+        assert "Authorization: Negotiate" in impostor.requests[-1]
