@@ -291,7 +291,9 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
         )
     except NoSuchFileError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise CorruptFileError(
             f"{location} is truncated or not a snapshot file "
             f"({type(error).__name__}: {reason_of(error)})",

@@ -129,7 +129,7 @@ def read_table_schema(
     """
     try:
         raw = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptFileError(
             f"{location} is truncated or not JSON: {error}",
             hint="Restore this schema file from a backup; files written with it need it.",

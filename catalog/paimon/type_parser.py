@@ -6,6 +6,7 @@ Schema files hold atomic types as SQL and the others as JSON; users write all of
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from icecomb.catalog.paimon.data_type import (
@@ -22,6 +23,7 @@ from icecomb.catalog.paimon.data_type import (
     VectorType,
 )
 from icecomb.format.errors import SchemaError
+from icecomb.format.input_limit import one_level
 from icecomb.format.spec.values.json_object import unknown_members
 
 NO_ID: Final = -1
@@ -39,6 +41,9 @@ _DEFAULTS: Final[dict[str, tuple[int, ...]]] = {
     "TIMESTAMP": (6,),
     LOCAL_ZONED: (6,),
 }
+
+_DIGITS: Final = 18
+"""The most digits of a number in a type."""
 
 
 def parse_type(text: str) -> DataType:
@@ -93,6 +98,11 @@ def type_from_json(raw: Any, place: str) -> DataType:
             raise SchemaError(f"{place}: {error.message}", hint=error.hint) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
         raise SchemaError(f"{place}: type is missing or invalid: {raw!r}")
+    with one_level():
+        return _nested_from_json(raw, place)
+
+
+def _nested_from_json(raw: Mapping[str, Any], place: str) -> DataType:
     words = raw["type"].split()
     kind, nullable = words[0] if words else "", words[1:] != ["NOT", "NULL"]
     extra = unknown_members(raw, _NESTED)
@@ -171,7 +181,8 @@ class _Parser:
             return self._parameterised(root)
         if root in {"ARRAY", "MULTISET", "MAP", "ROW", "VECTOR"}:
             self._expect("<")
-            nested = self._nested(root)
+            with one_level():
+                nested = self._nested(root)
             self._expect(">")
             return nested
         raise self.error(f"Paimon has no type {word}")
@@ -219,7 +230,7 @@ class _Parser:
 
     def _number(self) -> int:
         word = self.next()
-        if not (word.isascii() and word.isdigit()):
+        if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS):
             raise self.error(f"a number is expected, not {word!r}")
         return int(word)
 

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.input_limit import too_large
 
 _USUAL_RATIO: Final = 4
 """The usual compression ratio of a block, to allocate its buffer in one step."""
 
 _ISAL_LEVEL: Final = 2
+_HIGHEST_DEFLATE_RATIO: Final = 1032
+_STEP, _LARGE_STEP = 1 << 16, 1 << 24
+"""The least and the most bytes to decompress at once."""
 
 _HIGHEST_SNAPPY_RATIO: Final = 64
 """Above what snappy's format can reach: a copy of 64 bytes takes at least two."""
+_LONGEST_SNAPPY: Final = 28
+"""Bits of a length before its last byte."""
+Decompress: TypeAlias = Callable[[bytes, int], bytes]
+"""A function of packed bytes, and of the most bytes that they may become."""
 
 
-def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
-    """Return the function that decompresses a block.
+def decompressor(codec: str, location: str) -> Decompress:
+    """Return the function that decompresses a block of at most so many bytes.
+
+    It raises ValueError if the block is damaged, or larger.
 
     Args:
         codec: Name of the codec in the file's metadata.
@@ -28,19 +38,19 @@ def decompressor(codec: str, location: str) -> Callable[[bytes], bytes]:
         UnsupportedError: If there is no such codec.
     """
     if codec == "null":
-        return bytes
+        return _unchanged
     if codec == "deflate":
-        return _inflate
+        return inflated
     if codec == "bzip2":
         import bz2
 
-        return bz2.decompress
+        return lambda block, room: _stepwise(bz2.BZ2Decompressor(), block, room)
     if codec == "xz":
         import lzma
 
-        return lzma.decompress
+        return lambda block, room: _stepwise(lzma.LZMADecompressor(), block, room)
     if codec == "zstandard":
-        return _zstandard
+        return lambda block, room: unpacked(block, "zstd", room)
     if codec == "snappy":
         return _snappy
     raise UnsupportedError(
@@ -97,38 +107,115 @@ def _deflate(block: bytes) -> bytes:
     return isal_zlib.compress(block, _ISAL_LEVEL, -zlib.MAX_WBITS)
 
 
-def _inflate(block: bytes) -> bytes:
+def inflated(block: bytes, room: int) -> bytes:
+    """Decompress raw deflate data (RFC 1951).
+
+    Args:
+        block: The data.
+        room: The most bytes that it may become.
+
+    Raises:
+        ValueError: If it is damaged, or becomes more.
+    """
     # twice as fast as zlib
     from isal import igzip_lib, isal_zlib
 
-    room = max(len(block) * _USUAL_RATIO, 1)
+    if len(block) * _HIGHEST_DEFLATE_RATIO > room:
+        return _stepwise(zlib.decompressobj(-zlib.MAX_WBITS), block, room)
     try:
-        return isal_zlib.decompress(block, -zlib.MAX_WBITS, room)
+        return isal_zlib.decompress(block, -zlib.MAX_WBITS, max(len(block) * _USUAL_RATIO, 1))
     except igzip_lib.IsalError as error:  # type: ignore[misc]  # a class, unlike its stub says
-        raise zlib.error(str(error)) from error
+        raise ValueError(str(error)) from error
 
 
-def _zstandard(block: bytes) -> bytes:
+def unpacked(data: bytes, codec: str, room: int) -> bytes:
+    """Decompress data of a codec of pyarrow.
+
+    Args:
+        data: The data.
+        codec: Name of the codec, such as "zstd".
+        room: The most bytes that it may become.
+
+    Raises:
+        ValueError: If it is damaged, or becomes more.
+    """
     import pyarrow as pa
 
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        return bytes(stream.read())
+    parts, size = [], 0
+    step = min(max(len(data) * _USUAL_RATIO, _STEP), _LARGE_STEP)
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+            while part := stream.read(step):
+                size += len(part)
+                if size > room:
+                    raise ValueError(too_large())
+                parts.append(part)
+    except OSError as error:
+        raise ValueError(str(error)) from error
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _snappy(block: bytes) -> bytes:
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _stepwise(decompressor: _Decompressor, block: bytes, room: int) -> bytes:
+    try:
+        found = decompressor.decompress(block, room + 1)
+    except Exception as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise ValueError(str(error)) from error
+    if len(found) > room:
+        raise ValueError(too_large())
+    if not decompressor.eof:
+        raise ValueError("it ends too early")
+    return found
+
+
+def _unchanged(block: bytes, room: int) -> bytes:
+    del room  # it is in memory already
+    return bytes(block)
+
+
+def _snappy(block: bytes, room: int) -> bytes:
+    content = unsnapped(block[:-4], room)
+    if zlib.crc32(content).to_bytes(4, "big") != block[-4:]:
+        raise ValueError("a block has a wrong checksum")
+    return content
+
+
+def unsnapped(data: bytes, room: int) -> bytes:
+    """Decompress data in snappy's raw format, which states its length first.
+
+    Args:
+        data: The data.
+        room: The most bytes that it may become.
+
+    Raises:
+        ValueError: If it is damaged, or becomes more.
+    """
     import pyarrow as pa
 
-    # an unsigned length precedes the content, and a checksum follows it
     size = shift = at = 0
     while True:
-        byte = block[at]
+        if at == len(data):
+            raise ValueError("a block states no length")
+        if shift > _LONGEST_SNAPPY:
+            raise ValueError("a block states 4 GiB or more, more than it can hold")
+        byte = data[at]
         size |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             break
-    if size > len(block) * _HIGHEST_SNAPPY_RATIO:
+    if size > len(data) * _HIGHEST_SNAPPY_RATIO:
         raise ValueError(f"a block states {size} bytes, more than it can hold")
-    content: bytes = pa.decompress(block[:-4], decompressed_size=size, codec="snappy", asbytes=True)
-    if zlib.crc32(content).to_bytes(4, "big") != block[-4:]:
-        raise ValueError("a block has a wrong checksum")
-    return content
+    if size > room:
+        raise ValueError(too_large())
+    try:
+        return bytes(pa.decompress(data, decompressed_size=size, codec="snappy", asbytes=True))
+    except OSError as error:
+        raise ValueError(str(error)) from error

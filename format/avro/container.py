@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, Final
 
-from icecomb.format.avro.codec import compressor, decompressor
+from icecomb.format.avro.codec import Decompress, compressor, decompressor
 from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.errors import CorruptFileError, UnsupportedError, reason_of
+from icecomb.format.input_limit import TOO_DEEP, UNPACKED, unpacked_bytes
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
@@ -82,9 +82,9 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         schema = _parsed(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode()
         count, blocks = _blocks(data, at, decompressor(codec, location))
-    except (IndexError, KeyError, ValueError, OSError, zlib.error) as error:
+    except (IndexError, KeyError, ValueError, OSError, RecursionError, MemoryError) as error:
         raise CorruptFileError(
-            f"{location} is a truncated or damaged Avro file ({error or type(error).__name__})",
+            f"{location} is a truncated or damaged Avro file ({damage_of(error)})",
             hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from error
@@ -114,7 +114,9 @@ def plain_form(
     try:
         text = container.metadata["avro.schema"]
         return _plain_of(text, tuple(names.items()), fixed_as_bytes=fixed_as_bytes)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError,
+    ) as error:  # fmt: skip
         raise CorruptFileError(
             f"{container.location} has a schema that is not an Avro schema "
             f"({type(error).__name__}: {reason_of(error)})",
@@ -248,12 +250,19 @@ def read_header(data: bytes) -> tuple[dict[str, bytes], int]:
             metadata[key.decode()], at = _read_bytes(data, at)
 
 
-def _blocks(
-    data: bytes, at: int, decompress: Callable[[bytes], bytes]
-) -> tuple[int, tuple[bytes, ...]]:
+def damage_of(error: BaseException) -> str:
+    """Return what is the matter with bytes whose parser failed."""
+    if isinstance(error, RecursionError):
+        return TOO_DEEP
+    if isinstance(error, MemoryError):
+        return f"there is no memory for it; the limit is {UNPACKED}"
+    return str(error) or type(error).__name__
+
+
+def _blocks(data: bytes, at: int, decompress: Decompress) -> tuple[int, tuple[bytes, ...]]:
     sync = _slice(data, at, SYNC_SIZE)
     at += SYNC_SIZE
-    total, parts = 0, []
+    total, parts, room = 0, [], unpacked_bytes()
     while at < len(data):
         count, at = read_long(data, at)
         block, at = _read_bytes(data, at)
@@ -261,7 +270,8 @@ def _blocks(
             raise ValueError("a block does not end where it should")
         at += SYNC_SIZE
         total += count
-        parts.append(decompress(block))
+        parts.append(decompress(block, room))
+        room -= len(parts[-1])
         if count > len(parts[-1]):  # entries of manifests and lists are never empty
             raise ValueError(f"a block states {count} records, more than its bytes can hold")
     return total, tuple(parts)

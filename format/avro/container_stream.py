@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator
 from typing import Any, Final, Protocol, runtime_checkable
 
 from icecomb.format.avro.codec import decompressor
-from icecomb.format.avro.container import MAGIC, SYNC_SIZE, read_header, read_long
+from icecomb.format.avro.container import MAGIC, SYNC_SIZE, damage_of, read_header, read_long
 from icecomb.format.errors import CorruptFileError
+from icecomb.format.input_limit import unpacked_bytes
 
 _CHUNK: Final = 1 << 18
 _LONGEST_LONG: Final = 10
@@ -60,7 +60,7 @@ class ContainerStream:
         try:
             self.schema: Any = json.loads(metadata["avro.schema"])
             codec = metadata.get("avro.codec", b"null").decode()
-        except (KeyError, ValueError) as problem:
+        except (KeyError, ValueError, RecursionError) as problem:
             raise self._damaged(problem) from problem
         if not isinstance(self.schema, dict) or self.schema.get("type") != "record":
             raise CorruptFileError(
@@ -77,7 +77,7 @@ class ContainerStream:
             CorruptFileError: If a block is damaged or the file ends inside it.
         """
         self._fill(SYNC_SIZE)
-        sync = self._take(SYNC_SIZE)
+        sync, room = self._take(SYNC_SIZE), unpacked_bytes()
         while True:
             self._fill(2 * _LONGEST_LONG)
             if self._at == len(self._data):
@@ -90,13 +90,8 @@ class ContainerStream:
             if self._take(SYNC_SIZE) != sync:
                 raise self._damaged(ValueError("a block does not end where it should"))
             try:
-                unpacked = self._decompress(block)
-            except (ValueError, IndexError, OSError, EOFError, zlib.error) as problem:
-                raise self._damaged(problem) from problem
-            except Exception as problem:
-                # the error classes of bz2 and lzma exist only once these modules are loaded
-                if type(problem).__module__ not in ("lzma", "_lzma", "bz2", "_bz2"):
-                    raise
+                unpacked = self._decompress(block, room)
+            except (ValueError, IndexError, OSError, MemoryError) as problem:
                 raise self._damaged(problem) from problem
             yield count, unpacked
 
@@ -177,8 +172,7 @@ class ContainerStream:
 
     def _damaged(self, problem: Exception) -> CorruptFileError:
         return CorruptFileError(
-            f"{self._location} is a truncated or damaged Avro file "
-            f"({problem or type(problem).__name__})",
+            f"{self._location} is a truncated or damaged Avro file ({damage_of(problem)})",
             hint="Read an older snapshot, or restore the file from a backup.",
             path=self._location,
         )

@@ -172,7 +172,8 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
     location = str(snapshot.manifest_list)
     container = parse_container(data, location)
     stated = container.text("snapshot-id")
-    if stated is not None and stated.isdigit() and int(stated) != snapshot.snapshot_id:
+    is_number = stated is not None and re.fullmatch("[0-9]{1,19}", stated) is not None
+    if stated is not None and is_number and int(stated) != snapshot.snapshot_id:
         raise CorruptFileError(
             f"{location} was read as the manifest list of snapshot {stated}, where the table"
             f" names it for snapshot {snapshot.snapshot_id}",

@@ -7,6 +7,7 @@ streaming query, are one change.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import AlreadyPublishedError
@@ -37,6 +38,7 @@ _SINKS: Final = ("flink.", "kafka.connect.")
 """What begins the keys of a summary by which Iceberg Java's other sinks know what they committed:
 the newest snapshot of `main` that has those of a job says where it goes on."""
 _FLINK_PROGRESS: Final = "flink.max-committed-checkpoint-id"
+_BATCH: Final = re.compile("[0-9]{1,19}")
 _CONNECT_OFFSETS: Final = "kafka.connect.offsets."
 
 
@@ -45,7 +47,7 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     query, number = summary.get(QUERY_ID), summary.get(EPOCH_ID, "")
     if _PICKED_BATCH in summary:
         number, _, query = summary[_PICKED_BATCH].partition(" ")
-    return (query, int(number)) if query is not None and number.isdecimal() else None
+    return (query, int(number)) if query is not None and _BATCH.fullmatch(number) else None
 
 
 def batch_keys(base: TableMetadata, picked: Snapshot) -> dict[str, str]:

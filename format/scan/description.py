@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 50
 _LONGEST = 120
+_COUNT = re.compile("[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,11 @@ def _some(summary: Mapping[str, str], key: str) -> bool:
 
 def _number(text: str) -> str:
     """Format a count of a summary; any writer's text is accepted, as it may not be a number."""
-    return f"{int(text):,}" if text.isascii() and text.isdigit() else text
+    return f"{int(text):,}" if _COUNT.fullmatch(text) else text
 
 
 def _size(text: str) -> str:
-    if not (text.isascii() and text.isdigit()):
+    if not _COUNT.fullmatch(text):
         return text
     size, units = float(text), ["bytes", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:

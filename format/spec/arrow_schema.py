@@ -231,7 +231,13 @@ def field_id(field: pa.Field) -> int | None:
     raw = metadata.get(FIELD_ID_KEY, metadata.get(ORC_FIELD_ID_KEY))
     if raw is None:
         return None
-    value = int(raw)
+    try:
+        value = int(raw)
+    except ValueError:
+        raise SchemaError(
+            f"Column {field.name} has the field id {raw!r}, which is no number",
+            hint="Write the file again with the ids of the table's columns, or with none.",
+        ) from None
     # Parquet writers put -1 for "none".
     return value if value >= 0 else None
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
+from icecomb.format.input_limit import UNPACKED, too_large, unpacked_bytes
 from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 _SUFFIX: Final = ".metadata.json"
 _GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
 COMPRESSION_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
-_NUMBERED: Final = re.compile(r"(v?)(\d+)(?:-.*|\.gz)?\.metadata\.json(?:\.gz)?")
+_NUMBERED: Final = re.compile(r"(v?)([0-9]{1,18})(?:-.*|\.gz)?\.metadata\.json(?:\.gz)?")
 """Names of metadata files, both of tables in folders and of catalogs."""
+_VERSION: Final = re.compile("[0-9]{1,18}")
 
 
 def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> TableMetadata:
@@ -87,13 +89,19 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
 
     Raises:
         NoSuchFileError: If there is no such file.
-        CorruptFileError: If it is not compressed although its name says so.
+        CorruptFileError: If it is not compressed although its name says so, or is too large.
     """
     data = io.read(location)
     if is_gzip(location):
         try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
+            data = _ungzipped(data)
+        except MemoryError as error:
+            raise CorruptFileError(
+                f"{location}: there is no memory for it; the limit is {UNPACKED}",
+                hint="Another version of the file may be intact: see the table's metadata log.",
+                path=location,
+            ) from error
+        except (ValueError, zlib.error) as error:
             raise CorruptFileError(
                 f"{location}: named as a gzip file, but is not one: {error}",
                 hint=(
@@ -102,6 +110,27 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
                 path=location,
             ) from error
     return data
+
+
+def _ungzipped(data: bytes) -> bytes:
+    """Return the content of a gzip file of one member or several (RFC 1952).
+
+    Raises:
+        ValueError: If it ends too early, or is too large.
+        zlib.error: If it is no gzip file.
+    """
+    parts: list[bytes] = []
+    room, left = unpacked_bytes(), data
+    while left or not parts:
+        packed = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        parts.append(packed.decompress(left, room + 1))
+        room -= len(parts[-1])
+        if room < 0:
+            raise ValueError(too_large())
+        if not packed.eof:
+            raise ValueError("it ends too early")
+        left = packed.unused_data.lstrip(b"\0")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def read_metadata_document(io: FileIO, location: str) -> dict[str, Any] | None:
@@ -214,4 +243,4 @@ def metadata_version(location: str) -> int:
     """Return the version in the name of a metastore table's metadata file; -1 if there is none."""
     name = location.rsplit("/", 1)[-1]
     head, dash, _ = name.partition("-")
-    return int(head) if dash and head.isascii() and head.isdigit() else -1
+    return int(head) if dash and _VERSION.fullmatch(head) else -1

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 from icecomb.format.argument import MAX_INT, MAX_LONG
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.input_limit import TOO_DEEP
 from icecomb.format.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from icecomb.format.spec.partition import (
     PARTITION_FIELD_ID_START,
@@ -123,7 +124,13 @@ def metadata_from_json(raw: bytes | str, location: str | None = None) -> TableMe
         _check(metadata)
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
-    except (IcecombError, TypeError, ValueError, KeyError, AttributeError) as error:
+    except RecursionError:
+        raise CorruptFileError(
+            f"{where}: not valid table metadata: {TOO_DEEP}",
+            hint="Another version of the file may be intact: see the table's metadata log.",
+            path=where,
+        ) from None
+    except (IcecombError, TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         reason = error.message if isinstance(error, IcecombError) else f"{error!r}"
         raise CorruptFileError(
             f"{where}: not valid table metadata: {reason}",
@@ -141,7 +148,7 @@ def _document(raw: bytes | str, where: str) -> Mapping[str, Any]:
             document = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8"))
         except (UnicodeDecodeError, ValueError, RecursionError) as error:
             # as text: the error itself would keep the whole file in memory
-            problem = str(error)
+            problem = TOO_DEEP if isinstance(error, RecursionError) else str(error)
     if problem is not None:
         raise CorruptFileError(
             f"{where}: not a JSON text of table metadata: {problem}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import CorruptFileError, SchemaError
+from icecomb.format.input_limit import TOO_DEEP
 from icecomb.format.spec.schema import children
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ class NameMapping:
         try:
             items = json.loads(raw) if isinstance(raw, str) else raw
             return cls(_fields(items))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            reason = TOO_DEEP if isinstance(error, RecursionError) else f"{error!r}"
             raise CorruptFileError(
-                f"The table's name mapping cannot be read: {error!r}",
+                f"The table's name mapping cannot be read: {reason}",
                 hint="Correct the property schema.name-mapping.default.",
             ) from error
 

@@ -20,6 +20,7 @@ from icecomb.format.argument import (
     members_or_named,
 )
 from icecomb.format.errors import SchemaError
+from icecomb.format.input_limit import one_level
 from icecomb.format.spec.simple_type import (
     NANO_TYPES,
     OPAQUE_TYPES,
@@ -448,6 +449,11 @@ def parse_type(raw: Any) -> IcebergType:
                 "nested object."
             ),
         )
+    with one_level():
+        return _parse_nested(raw)
+
+
+def _parse_nested(raw: dict[str, Any]) -> IcebergType:
     kind = raw.get("type")
     if kind == "struct":
         fields = raw.get("fields")

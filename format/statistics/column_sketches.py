@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -240,4 +241,4 @@ def _values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 def _number(summary: Mapping[str, str] | None, key: str) -> int:
     text = (summary or {}).get(key, "")
-    return int(text) if text.isdecimal() else 0
+    return int(text) if re.fullmatch("[0-9]{1,19}", text) else 0

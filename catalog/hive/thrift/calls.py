@@ -181,6 +181,12 @@ class Calls:
                 OSError,
                 EOFError,
                 ValueError,
+                # what cannot be decoded
+                IndexError,
+                TypeError,
+                OverflowError,
+                MemoryError,
+                RecursionError,
             ) as error:
                 raise self._broken(connection, method, error) from error
             except TException as error:

@@ -13,6 +13,7 @@ look only at the parameter ``table_type`` and never notice.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -329,7 +330,7 @@ def _time_of_change(table: HiveTable) -> str:
 def _later(time_of_change: str) -> str:
     """Return a time of change after another one."""
     now = int(time.time())
-    before = int(time_of_change) if time_of_change.isdecimal() else 0
+    before = int(time_of_change) if re.fullmatch("[0-9]{1,19}", time_of_change) else 0
     return str(max(now, before + 1) if before < _NO_TIME else now)
 
 

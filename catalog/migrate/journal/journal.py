@@ -25,11 +25,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import operator
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import count, islice
@@ -50,6 +51,7 @@ from icecomb.format.errors import (
     IcecombError,
     MigrationError,
     NoSuchFileError,
+    reason_of,
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
@@ -132,8 +134,11 @@ class Journal:
         """Yield the exact old partitions, but for the table's name."""
         database, table = self.table.database, self.table.name
         for number in range(self.pages):
-            page = _read(self.io, f"{self.location}/{_page_name(number)}")
-            for partition in map(partition_from_json, page["partitions"]):
+            location = f"{self.location}/{_page_name(number)}"
+            page = _read(self.io, location)
+            with _reading(location):
+                found = [partition_from_json(one) for one in page["partitions"]]
+            for partition in found:
                 yield replace(partition, database=database, table=table)
 
     def renamed(self, database: str, name: str) -> Journal:
@@ -187,11 +192,13 @@ class Journal:
 
     def grants(self) -> list[PartitionGrant]:
         """Return the recorded privileges on partitions."""
+        location = f"{self.location}/{_GRANTS}"
         try:
-            found = _read(self.io, f"{self.location}/{_GRANTS}")
+            found = _read(self.io, location)
         except NoSuchFileError:
             return []
-        return [PartitionGrant.from_json(one) for one in found["grants"]]
+        with _reading(location):
+            return [PartitionGrant.from_json(one) for one in found["grants"]]
 
     def added(self) -> dict[str, FileStatus | None]:
         """Return the files of Hive's writers taken in after the conversion, or about to be.
@@ -209,11 +216,14 @@ class Journal:
     def taken(self) -> Iterator[tuple[str, ...]]:
         """Yield the values of partitions whose entries this migration dropped or was about to."""
         for number in count():
+            location = self._taken_location(number)
             try:
-                page = _read(self.io, self._taken_location(number))
+                page = _read(self.io, location)
             except NoSuchFileError:
                 return
-            yield from map(tuple, page["values"])
+            with _reading(location):
+                values = [tuple(one) for one in page["values"]]
+            yield from values
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """Return the facts recorded for a step's newest attempt; None if it was not recorded."""
@@ -428,21 +438,36 @@ def _open_journal(io: FileIO, location: str, home: str) -> Journal:
             hint="use that version, or a newer one",
             path=location,
         )
-    try:
+    with _reading(location):
         return Journal(
             io,
             location.rpartition("/")[0],
             location.split("/")[-2],
             table_from_json(raw["table"]),
-            raw["partition-pages"],
-            raw["partition-count"],
+            operator.index(raw["partition-pages"]),
+            operator.index(raw["partition-count"]),
             Choices.from_json(raw["choices"]),
             home,
             tells_taken=raw["version"] != _WITHOUT_TAKEN,
         )
+
+
+@contextmanager
+def _reading(location: str) -> Iterator[None]:
+    """Name the file in errors about values that are not what icecomb writes."""
+    try:
+        yield
+    except IcecombError:
+        raise
     except KeyError as error:
         raise CorruptFileError(
             f"{location} lacks {error}", hint="restore the journal from a backup", path=location
+        ) from error
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        raise CorruptFileError(
+            f"{location} is not a journal of icecomb: {reason_of(error)}",
+            hint="restore the journal from a backup",
+            path=location,
         ) from error
 
 
@@ -455,7 +480,7 @@ def _read(io: FileIO, location: str) -> dict[str, Any]:
         raw = json.loads(io.read(location))
     except NoSuchFileError:
         raise
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptFileError(
             f"{location} is not JSON", hint="restore the journal from a backup", path=location
         ) from error

@@ -47,10 +47,12 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
     for number in count():
         location = f"{journal.location}/{_name(number)}"
         try:
-            table = pq.read_table(BytesIO(journal.io.read(location)), schema=_FILES)
+            data = journal.io.read(location)
         except NoSuchFileError:
             return
-        except pa.ArrowException as error:
+        try:
+            table = pq.read_table(BytesIO(data), schema=_FILES)
+        except (pa.ArrowException, OSError) as error:
             raise CorruptFileError(
                 f"{location} is not what was written: {error}",
                 hint="restore the journal from a backup",

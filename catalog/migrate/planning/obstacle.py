@@ -199,7 +199,7 @@ def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
             collated,
         )
     recorded = parameters.get(_SPARK_BUCKETS, "")
-    buckets = max(table.storage.num_buckets, int(recorded) if recorded.isdecimal() else 0)
+    buckets = max(table.storage.num_buckets, int(recorded[:9]) if recorded.isdecimal() else 0)
     if buckets > 0 and "bucketing" not in choices.accept:
         yield blocker(
             "bucketed",

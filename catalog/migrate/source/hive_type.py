@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.input_limit import one_level
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,
@@ -60,6 +61,8 @@ _NOTES: Final = {
 _DEFAULT_DECIMAL: Final = (10, 0)
 """Precision and scale of Hive's ``decimal`` without arguments."""
 _BITS: Final = {"tinyint": 8, "smallint": 16}
+_DIGITS: Final = 9
+"""The most digits of a number in a type."""
 _TEXTS: Final = frozenset(("char", "varchar"))
 ELEMENT: Final = ("element",)
 KEY: Final = ("key",)
@@ -198,7 +201,8 @@ class _Parser:
 
     def _inner(self, part: Path) -> IcebergType:
         around, self.path = self.path, self.path + part
-        result = self.type()
+        with one_level():
+            result = self.type()
         self.path = around
         return result
 
@@ -217,7 +221,7 @@ class _Parser:
         numbers: list[int] = []
         while self._next() in {"(", ","}:
             number = self._next().strip()
-            if not number.isdigit():
+            if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
                 raise self._broken()
             numbers.append(int(number))
         if self.tokens[self.at - 1] != ")":

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
-from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError, reason_of
+from icecomb.format.avro.codec import unpacked
+from icecomb.format.avro.container import damage_of
+from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
+from icecomb.format.input_limit import unpacked_bytes
 
 _MAGIC: Final = b"PFA1"
 _TRAILER: Final = struct.Struct("<i4s4s")
@@ -166,8 +169,11 @@ class PuffinReader:
         self._path = path
         try:
             self.blobs = tuple(Blob.from_json(each) for each in self._footer()["blobs"])
-        except (KeyError, TypeError, ValueError, struct.error, OSError) as error:
-            raise self._damaged(f"its footer cannot be read: {reason_of(error)}") from error
+        except (
+            KeyError, TypeError, ValueError, OverflowError, struct.error,
+            RecursionError, MemoryError,
+        ) as error:  # fmt: skip
+            raise self._damaged(f"its footer cannot be read: {damage_of(error)}") from error
 
     def content(self, blob: Blob) -> bytes:
         """Return the bytes of a blob, unpacked.
@@ -189,9 +195,9 @@ class PuffinReader:
                 path=self._path,
             )
         try:
-            return _unpacked(found, blob.codec)
-        except OSError as error:
-            raise self._damaged(f"a blob cannot be unpacked: {reason_of(error)}") from error
+            return unpacked(found, blob.codec, unpacked_bytes())
+        except (ValueError, MemoryError) as error:
+            raise self._damaged(f"a blob cannot be unpacked: {damage_of(error)}") from error
 
     def _footer(self) -> Mapping[str, Any]:
         length, flags, magic = _TRAILER.unpack(self._content[-_TRAILER.size :])
@@ -202,8 +208,9 @@ class PuffinReader:
         if self._content[start - 4 : start] != _MAGIC or flags not in {_NO_FLAGS, _PACKED_FOOTER}:
             raise ValueError(f"no magic bytes before it, or unknown flags {flags.hex()}")
         payload = self._content[start:end]
-        found = json.loads(_unpacked(payload, "lz4") if flags == _PACKED_FOOTER else payload)
-        return dict(found)
+        if flags == _PACKED_FOOTER:
+            payload = unpacked(payload, "lz4", unpacked_bytes())
+        return dict(json.loads(payload))
 
     def _damaged(self, why: str) -> CorruptFileError:
         return CorruptFileError(
@@ -211,11 +218,3 @@ class PuffinReader:
             hint="Compute what is in it again.",
             path=self._path,
         )
-
-
-def _unpacked(data: bytes, codec: str) -> bytes:
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-        found: bytes = stream.read()
-    return found

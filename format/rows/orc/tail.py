@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
-import pyarrow as pa
-
+from icecomb.format.avro.codec import inflated, unpacked, unsnapped
+from icecomb.format.input_limit import unpacked_bytes
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
     NANO_TYPES,
@@ -111,7 +110,7 @@ class OrcTail:
         """
         try:
             metadata = _message(self._unpacked(section))
-        except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
+        except (IndexError, MemoryError) as error:
             raise ValueError(f"stripe statistics: {error}") from error
         found = [_message(raw).get(1, ()) for raw in metadata.get(1, ())]
         if len(found) == len(self.stripes):
@@ -216,14 +215,13 @@ def _are_counted(statistics: Sequence[bytes], rows: int) -> bool:
 
 
 def _unpacked(codec: int, chunk: bytes) -> bytes:
+    room = unpacked_bytes()
     if codec == 1:
-        return zlib.decompress(chunk, -zlib.MAX_WBITS)
+        return inflated(chunk, room)
     if codec == 2:
-        size, _ = _varint(chunk, 0)
-        return bytes(pa.decompress(chunk, size, codec="snappy", asbytes=True))
+        return unsnapped(chunk, room)
     if codec == 5:
-        with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
-            return bytes(stream.read())
+        return unpacked(chunk, "zstd", room)
     raise ValueError(f"codec {codec}")
 
 

@@ -92,7 +92,7 @@ class ParquetFooter(FileTail):
         if b"writer.date.proleptic" in said:
             return bool(said[b"writer.date.proleptic"].lower() == b"false")
         version = said.get(b"org.apache.spark.version", b"3").split(b".")[0]
-        return version.isdigit() and int(version) < 3
+        return version.isdigit() and int(version[:9]) < 3
 
 
 @lru_cache(maxsize=16)

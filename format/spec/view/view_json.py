@@ -17,6 +17,7 @@ from icecomb.format.errors import (
     ValidationError,
     reason_of,
 )
+from icecomb.format.input_limit import TOO_DEEP
 from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata_file import COMPRESSION_MARKERS, read_metadata_json
 from icecomb.format.spec.read_back import unreadable
@@ -146,9 +147,13 @@ def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetada
         metadata = _metadata(json.loads(raw))
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
-    except (IcecombError, ValueError, RecursionError) as error:
+    except (
+        IcecombError, ValueError, TypeError, KeyError, AttributeError, OverflowError,
+        RecursionError,
+    ) as error:  # fmt: skip
+        reason = TOO_DEEP if isinstance(error, RecursionError) else reason_of(error)
         raise CorruptFileError(
-            f"{where}: not valid view metadata: {reason_of(error)}",
+            f"{where}: not valid view metadata: {reason}",
             hint=(
                 "Another version of the file may be intact: see the folder of the view's metadata."
             ),

@@ -9,6 +9,7 @@ page has status 200, too. Source: Hadoop's WebHDFS REST API.
 from __future__ import annotations
 
 import logging
+import operator
 import posixpath
 import re
 import time
@@ -545,7 +546,10 @@ class WebHdfs:
             raise unreachable(verb, location, self.name_nodes, str(error)) from None
         except pyhdfs.HdfsException as error:
             raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from None
-        except (KeyError, AssertionError, AttributeError, TypeError, ValueError) as error:
+        except (
+            KeyError, AssertionError, AttributeError, TypeError, ValueError, OverflowError,
+            RecursionError,
+        ) as error:  # fmt: skip
             raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             raise HdfsAnswerLostError(
@@ -565,11 +569,19 @@ class WebHdfs:
 
 
 def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
+    """Return a status.
+
+    Raises:
+        ValueError, TypeError, AttributeError, KeyError: If it is not what HDFS says of a file.
+    """
+    name = found.pathSuffix
+    if not isinstance(name, str) or "/" in name:
+        raise ValueError(f"a file is called {name!r}")
     return HdfsStatus(
-        found.pathSuffix,
+        name,
         found.type == "DIRECTORY",
-        found.length,
-        found.modificationTime,
+        operator.index(found.length),
+        operator.index(found.modificationTime),
         int(str(found["fileId"])),
     )
 
