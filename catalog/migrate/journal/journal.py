@@ -432,7 +432,7 @@ def _copies(table_location: str) -> str:
 
 def _open_journal(io: FileIO, location: str, home: str) -> Journal:
     raw = _read(io, location)
-    if raw.get("version") not in {_WITHOUT_TAKEN, _VERSION}:
+    if raw.get("version") not in (_WITHOUT_TAKEN, _VERSION):
         raise MigrationError(
             f"{location} was written by another version of icecomb",
             hint="use that version, or a newer one",
@@ -463,7 +463,7 @@ def _reading(location: str) -> Iterator[None]:
         raise CorruptFileError(
             f"{location} lacks {error}", hint="restore the journal from a backup", path=location
         ) from error
-    except (ValueError, TypeError, AttributeError, IndexError) as error:
+    except Exception as error:  # decoders of JSON, Base64 and Thrift have errors of their own
         raise CorruptFileError(
             f"{location} is not a journal of icecomb: {reason_of(error)}",
             hint="restore the journal from a backup",
