@@ -37,7 +37,7 @@ class InputLimit:
         """The present limit.
 
         Raises:
-            ConfigurationError: If the variable is no positive number.
+            ConfigurationError: If the variable is not a positive number.
         """
         said = os.environ.get(self.name)
         if said is None:

@@ -26,7 +26,7 @@ Decompress: TypeAlias = Callable[[bytes, int], bytes]
 
 
 def decompressor(codec: str, location: str) -> Decompress:
-    """Return the function that decompresses a block of at most so many bytes.
+    """Return the function that decompresses a block, given its largest size in bytes.
 
     It raises ValueError if the block is damaged, or larger.
 

@@ -235,7 +235,7 @@ def field_id(field: pa.Field) -> int | None:
         value = int(raw)
     except ValueError:
         raise SchemaError(
-            f"Column {field.name} has the field id {raw!r}, which is no number",
+            f"Column {field.name} has the field id {raw!r}, which is not a number",
             hint="Write the file again with the ids of the table's columns, or with none.",
         ) from None
     # Parquet writers put -1 for "none".

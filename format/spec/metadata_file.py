@@ -117,7 +117,7 @@ def _ungzipped(data: bytes) -> bytes:
 
     Raises:
         ValueError: If it ends too early, or is too large.
-        zlib.error: If it is no gzip file.
+        zlib.error: If it is not a gzip file.
     """
     parts: list[bytes] = []
     room, left = unpacked_bytes(), data
