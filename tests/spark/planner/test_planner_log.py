@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 from icecomb.format.storage.file_io import FileIO
 from icecomb.spark.planner.__main__ import _log_to_stderr
@@ -19,6 +21,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.full("starts a Python with all of the planner")
 def test_a_name_node_that_is_down_is_no_traceback_with_the_token() -> None:
     found = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
