@@ -42,11 +42,12 @@ class OwnFolders:
     def outside(self, locations: Iterable[str]) -> frozenset[str]:
         """Return the files that lie in none of the folders, however their paths are spelled.
 
-        A link of a local disk that leads out of them is followed.
+        A folder of a local disk that is a link is where it leads.
         """
-        names = list(locations)
-        pairs = zip(names, linked_texts(names, self._properties), strict=True)
-        return frozenset(name for name, path in pairs if not path.startswith(self._starts))
+        given = list(locations)
+        paths = linked_texts(given, self._properties, names=False)
+        starts, pairs = self._starts, zip(given, paths, strict=True)
+        return frozenset(name for name, path in pairs if not path.startswith(starts))
 
     def metadata_files(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are metadata files of the table, by folder and name."""

@@ -102,22 +102,28 @@ def plain_locations(
     return out
 
 
-def linked_texts(locations: pa.Array | Iterable[str], properties: Mapping[str, str]) -> list[str]:
+def linked_texts(
+    locations: pa.Array | Iterable[str], properties: Mapping[str, str], *, names: bool = True
+) -> list[str]:
     """Return texts that are equal where locations name the same file, also through a local link.
 
     Args:
         locations: The locations, as strings.
         properties: Properties of the `FileIO`, which name the HDFS clusters.
+        names: Whether a link is followed that is the file itself, too: who deletes a file deletes
+            the link.
     """
     import pyarrow as pa
 
     real = cache(os.path.realpath)
 
     def followed(path: str) -> str:
-        above, name = posixpath.split(path)
-        if above == path or "\0" in path:
+        above, _, name = path.rpartition("/")
+        if not (above or name) or "\0" in path:
             return path
-        found = f"{real(above).rstrip('/')}/{name}"
+        found = f"{real(above or '/').rstrip('/')}/{name}"
+        if not names:
+            return found
         return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
 
     given = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())

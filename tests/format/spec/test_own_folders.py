@@ -67,8 +67,10 @@ def test_a_link_in_a_folder_leads_out_of_it(tmp_path: Path):
     (table / "data" / "link").symlink_to(home)
     (tmp_path / "other").symlink_to(table)
     planted, real = f"{table}/data/link/thesis.odt", f"{table}/data/a"
-    for location in (f"{table}", f"{tmp_path}/other"):
-        assert own(location).outside([planted, real, f"{tmp_path}/other/b"]) == {planted}
+    (table / "own").symlink_to(home / "thesis.odt")  # whoever deletes it deletes the link
+    for location in (f"{table}", f"{tmp_path}/other", f"{tmp_path}/other/"):
+        files = [planted, real, f"{tmp_path}/other/b", f"{table}/own"]
+        assert own(location).outside(files) == {planted}
 
 
 def updated(base: TableMetadata, change: PendingUpdate) -> TableMetadata:
