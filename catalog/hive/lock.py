@@ -37,7 +37,7 @@ from icecomb.catalog.hive.thrift.server import lock_expiry_s
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.cancellation import Signal, pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
-from icecomb.format.holding import Holding
+from icecomb.format.holding import Holding, is_interrupt
 from icecomb.format.process import has_ended, machine, started_at
 from icecomb.format.shell_command import shell_command
 
@@ -289,14 +289,15 @@ class TableLock:
                     host=socket.gethostname(),
                     agent=self.agent,
                 )
-            except ReplyLostError:
-                if time.monotonic() >= deadline:
+            except ReplyLostError as error:
+                if time.monotonic() >= deadline or is_interrupt(error):
                     raise
             except RefusedError:
                 # a server may fail after it has created the lock
                 raise
-            except IcecombError:
-                self._reply_lost = was_lost
+            except IcecombError as error:
+                # one that a signal handler raised says nothing about the request
+                self._reply_lost = was_lost or is_interrupt(error)
                 raise
             else:
                 self.lock_id = answer.lock_id

@@ -14,7 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_text
-from icecomb.format.errors import AlreadyCommittedError, UnsupportedError, ValidationError
+from icecomb.format.errors import (
+    AlreadyCommittedError,
+    CorruptFileError,
+    UnsupportedError,
+    ValidationError,
+)
 from icecomb.format.evolution.staging import is_staged
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -172,8 +177,7 @@ class SnapshotProducer(ABC):
             has_row_ids = base.format_version > 2
             next_row_id = base.next_row_id
             if has_row_ids:
-                manifests = self._with_own_counts(base, manifests)
-                manifests, next_row_id = assign_first_row_ids(manifests, next_row_id)
+                manifests, next_row_id = self._with_row_ids(base, manifests)
             location, written = self._write_list(base, parent, manifests, sequence_number)
         snapshot = Snapshot(
             snapshot_id=self.snapshot_id,
@@ -189,15 +193,35 @@ class SnapshotProducer(ABC):
         written_lists(self.io).keep(base.table_uuid, snapshot, written)
         return self._changes(base, parent, snapshot)
 
-    def _with_own_counts(
+    def _with_row_ids(
         self, base: TableMetadata, manifests: Sequence[ManifestFile]
-    ) -> list[ManifestFile]:
-        """Return the manifests of a snapshot, those about to get row ids with counts of their own.
+    ) -> tuple[list[ManifestFile], int]:
+        """Return the manifests of a snapshot with first row ids, and the next row id after them.
 
-        Lists of other writers have stated fewer rows: two rows would get one id.
+        Lists of other writers have stated fewer rows than there are, by which two rows would get
+        one id, and more, by which two seem to have one.
 
         Raises:
+            CorruptFileError: If two manifests have the same ids.
             ValidationError: If the number of rows in a file is unknown.
+        """
+        first = base.next_row_id
+        manifests = self._with_own_counts(base, manifests, numbered=False)
+        try:
+            return assign_first_row_ids(manifests, first)
+        except CorruptFileError:
+            manifests = self._with_own_counts(base, manifests, numbered=True)
+            return assign_first_row_ids(manifests, first)
+
+    def _with_own_counts(
+        self, base: TableMetadata, manifests: Sequence[ManifestFile], *, numbered: bool
+    ) -> list[ManifestFile]:
+        """Return the manifests of a snapshot, of which some get the counts of their entries.
+
+        Args:
+            base: The current table metadata.
+            manifests: The manifests.
+            numbered: Whether those with a first row id get them, or those without one.
         """
         from icecomb.format.manifests.decoder import counted
         from icecomb.format.manifests.reader import read_each_columns
@@ -207,7 +231,7 @@ class SnapshotProducer(ABC):
             manifest
             for manifest in manifests
             if manifest.content is ManifestContent.DATA
-            and manifest.first_row_id is None
+            and (manifest.first_row_id is not None) is numbered
             and manifest.manifest_path not in written
         ]
         own: dict[int, ManifestFile] = {}

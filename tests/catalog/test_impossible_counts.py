@@ -13,6 +13,7 @@ from icecomb.format.manifests import writer
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation import snapshot_producer
 from icecomb.format.operation.append import FastAppend
+from tests.catalog.metadata_of_others import NO_CACHE, again, told_otherwise
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -123,3 +124,22 @@ def test_a_compaction_keeps_the_rows(tables):
     changed.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     assert ids(changed.scan().to_arrow()) == [1, 1, 2, 2, 3, 3]
     assert changed.scan().count() == 6
+
+
+@pytest.mark.parametrize("kind", ["added", "existing"])
+def test_a_list_that_states_too_many_rows_does_not_end_the_commits_of_version_3(tmp_path, kind):
+    """Their ids seem to be those of the next rows."""
+    catalog = load_catalog("files", type="hadoop", warehouse=f"file:{tmp_path}", **NO_CACHE)
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3"})
+    made.append(ROWS)
+
+    def more(record):
+        record[f"{kind}_rows_count"] += 1
+
+    table = told_otherwise(made, manifest=more)
+    table.append(ROWS)
+    table.delete("id = 1")
+    found = again(table).scan(selected_fields=("id", "_row_id")).to_arrow()
+    assert found["_row_id"].to_pylist() == list(dict.fromkeys(found["_row_id"].to_pylist()))
+    assert ids(found) == [2, 2, 3, 3]

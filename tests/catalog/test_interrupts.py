@@ -34,9 +34,13 @@ LOCKS = (
 PATIENT = {"iceberg.hive.lock-timeout-ms": "4000", "lock.acquire-timeout-ms": "4000"}
 ENDS = (KeyboardInterrupt, MemoryError, SystemExit)
 
-pytestmark = pytest.mark.full(
-    "a trace function that raises may leave an exception as handled in the thread for later tests"
-)
+pytestmark = [
+    pytest.mark.full(
+        "a trace function that raises may leave an exception as handled in the thread for later tests"
+    ),
+    # between the opening of a file and the block that closes it
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+]
 
 
 def frame(*ids):
@@ -66,10 +70,17 @@ def _more(rows, number):
     return [*rows, number]
 
 
+def _with_first(rows, number):
+    return [*rows, number, *({1} - set(rows))]
+
+
 OPERATIONS = {
     "append": (lambda table, number: table.append(frame(number)), _more),
     "delete": (lambda table, _: table.delete("id = 2"), lambda rows, _: [*{*rows} - {2}]),
-    "upsert": (lambda table, number: table.upsert(frame(1, number), join_cols=["id"]), _more),
+    "upsert": (
+        lambda table, number: table.upsert(frame(1, number), join_cols=["id"]),
+        _with_first,
+    ),
     "transaction": (_transaction, lambda rows, number: [*{*rows, number} - {1}]),
     "tag": (_tag, lambda rows, _: rows),
     "property": (_property, lambda rows, _: rows),

@@ -184,7 +184,9 @@ class Told:
             if record["content"] == 1:
                 of_paths(self.draw, record, every)
             elif record["content"] == 0:
-                for lie in self.draw.sample(kinds, self.draw.randint(1, 2)):
+                chosen = self.draw.sample(kinds, self.draw.randint(1, 2))
+                # where values are not counted, no NaN among them is no lie
+                for lie in chosen if {missing, of_no_value} - {*chosen} else chosen[:1]:
                     lie(self.draw, record, every)
 
         self.table = told_otherwise(
