@@ -87,7 +87,7 @@ def one_level() -> Iterator[None]:
     try:
         if _LEVEL.depth > LEVELS.value:
             raise SchemaError(
-                f"its types are nested more deeply than the limit ({LEVELS})",
+                f"Its types are nested more deeply than the limit ({LEVELS})",
                 hint=f"If the table is really so, set {LEVELS.name} to more levels.",
             )
         yield

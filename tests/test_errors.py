@@ -36,7 +36,7 @@ REASONS = {
     ),
     "catalog/paimon/type_parser.py": (
         "parse_table_schema puts them behind the file's name and gives the hint",
-        {"field_from_json", "type_from_json"},
+        {"field_from_json", "type_from_json", "_nested_from_json"},
     ),
     "catalog/paimon/table_schema.py": (
         "parse_table_schema puts them behind the file's name and gives the hint",

@@ -8,6 +8,7 @@ import pytest
 
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings, current_user
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.session import HdfsSession
 
 
@@ -24,7 +25,11 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest.mark.parametrize("of", [current_user, ConnectionSettings.of, HdfsSession])
+def hdfs_session(properties):
+    return HdfsSession(properties, HdfsAddress(("nn:9870",), secure=False, path="/"))
+
+
+@pytest.mark.parametrize("of", [current_user, ConnectionSettings.of, hdfs_session])
 def test_a_user_without_a_name_is_told_what_to_set(nobody, of):
     with pytest.raises(ConfigurationError, match="no name for the user") as caught:
         of({})

@@ -81,7 +81,8 @@ def test_who_would_delete_the_files_of_both_is_told_how_not_to(
     code, out, err = run("apply", hive.name, "--as", new)
     assert code == 0
     assert f"source:             {hive.name}" in out
-    assert f"warning: DROP TABLE {hive.name} would delete the files of both tables" in err
+    name = ".".join(f"`{part}`" for part in hive.name.split("."))
+    assert f"warning: DROP TABLE {name} would delete the files of both tables" in err
     assert "'EXTERNAL'='TRUE', 'external.table.purge'='false'" in err
 
 
