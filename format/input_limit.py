@@ -6,11 +6,12 @@ Tables do not reach the defaults. An environment variable of the name sets anoth
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from icecomb.format.errors import ConfigurationError, SchemaError
 
@@ -57,6 +58,7 @@ LEVELS: Final = InputLimit("ICECOMB_MAX_SCHEMA_LEVELS", 100, "levels")
 """The most types in one another in a schema, of any format."""
 TOO_DEEP: Final = "its values are nested more deeply than this program's stack allows"
 """What is the matter with JSON that ends in a `RecursionError`."""
+_WHOLE: Final = re.compile("[0-9]{1,19}")
 
 
 def unpacked_bytes() -> int:
@@ -67,6 +69,47 @@ def unpacked_bytes() -> int:
 def too_large() -> str:
     """Return what is the matter with bytes that are larger than `UNPACKED`."""
     return f"it is unpacked to more than the limit ({UNPACKED})"
+
+
+class Decompressor(Protocol):
+    """A decompressor of Python's library, such as `zlib.decompressobj()`."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the data ended."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Decompress data, to at most `max_length` bytes."""
+
+
+def decompressed(decompressor: Decompressor, data: bytes, room: int) -> bytes:
+    """Decompress data to its end.
+
+    Args:
+        decompressor: A new decompressor.
+        data: The data.
+        room: The most bytes that it may become.
+
+    Raises:
+        ValueError: If it is damaged, ends too early, or becomes more.
+        MemoryError: If there is no memory for it.
+    """
+    try:
+        found = decompressor.decompress(data, room + 1)
+    except MemoryError:
+        raise
+    except Exception as error:  # zlib, bz2 and lzma have errors of their own
+        raise ValueError(str(error)) from error
+    if len(found) > room:
+        raise ValueError(too_large())
+    if not decompressor.eof:
+        raise ValueError("it ends too early")
+    return found
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of others is; None if it is none, or longer than any long."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 class _Level(threading.local):

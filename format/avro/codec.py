@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.input_limit import too_large
+from icecomb.format.input_limit import decompressed, too_large
 
 _USUAL_RATIO: Final = 4
 """The usual compression ratio of a block, to allocate its buffer in one step."""
@@ -44,11 +44,11 @@ def decompressor(codec: str, location: str) -> Decompress:
     if codec == "bzip2":
         import bz2
 
-        return lambda block, room: _stepwise(bz2.BZ2Decompressor(), block, room)
+        return lambda block, room: decompressed(bz2.BZ2Decompressor(), block, room)
     if codec == "xz":
         import lzma
 
-        return lambda block, room: _stepwise(lzma.LZMADecompressor(), block, room)
+        return lambda block, room: decompressed(lzma.LZMADecompressor(), block, room)
     if codec == "zstandard":
         return lambda block, room: unpacked(block, "zstd", room)
     if codec == "snappy":
@@ -121,7 +121,7 @@ def inflated(block: bytes, room: int) -> bytes:
     from isal import igzip_lib, isal_zlib
 
     if len(block) * _HIGHEST_DEFLATE_RATIO > room:
-        return _stepwise(zlib.decompressobj(-zlib.MAX_WBITS), block, room)
+        return decompressed(zlib.decompressobj(-zlib.MAX_WBITS), block, room)
     try:
         return isal_zlib.decompress(block, -zlib.MAX_WBITS, max(len(block) * _USUAL_RATIO, 1))
     except igzip_lib.IsalError as error:  # type: ignore[misc]  # a class, unlike its stub says
@@ -153,27 +153,6 @@ def unpacked(data: bytes, codec: str, room: int) -> bytes:
     except OSError as error:
         raise ValueError(str(error)) from error
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-def _stepwise(decompressor: _Decompressor, block: bytes, room: int) -> bytes:
-    try:
-        found = decompressor.decompress(block, room + 1)
-    except Exception as error:
-        if isinstance(error, MemoryError):
-            raise
-        raise ValueError(str(error)) from error
-    if len(found) > room:
-        raise ValueError(too_large())
-    if not decompressor.eof:
-        raise ValueError("it ends too early")
-    return found
 
 
 def _unchanged(block: bytes, room: int) -> bytes:

@@ -19,6 +19,7 @@ from icecomb.format.avro.container import (
 from icecomb.format.avro.records import read_records
 from icecomb.format.avro.schema import avro_schema, plain_schema
 from icecomb.format.errors import CorruptFileError, ValidationError, reason_of
+from icecomb.format.input_limit import whole_number
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_type
 from icecomb.format.storage.local_names import check_local_names
@@ -172,8 +173,7 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
     location = str(snapshot.manifest_list)
     container = parse_container(data, location)
     stated = container.text("snapshot-id")
-    is_number = stated is not None and re.fullmatch("[0-9]{1,19}", stated) is not None
-    if stated is not None and is_number and int(stated) != snapshot.snapshot_id:
+    if whole_number(stated or "") not in {None, snapshot.snapshot_id}:
         raise CorruptFileError(
             f"{location} was read as the manifest list of snapshot {stated}, where the table"
             f" names it for snapshot {snapshot.snapshot_id}",

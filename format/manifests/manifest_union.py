@@ -82,6 +82,7 @@ def each_new_manifests(
             try:
                 if manifests is None:
                     manifests = _on_its_own(io, snapshot, fetched, told)
+                    told.update(manifest.manifest_path for manifest in manifests)
                 else:
                     location = str(snapshot.manifest_list)
                     check_local_names(io, location, [one.manifest_path for one in manifests])
@@ -90,7 +91,6 @@ def each_new_manifests(
                     raise
                 unreadable(snapshot, error)
                 continue
-            told.update(manifest.manifest_path for manifest in manifests)
             yield snapshot, manifests
 
 

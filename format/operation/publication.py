@@ -7,11 +7,11 @@ streaming query, are one change.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import AlreadyPublishedError
 from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
+from icecomb.format.input_limit import whole_number
 from icecomb.format.property.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.change.update import SetPropertiesUpdate
@@ -38,7 +38,6 @@ _SINKS: Final = ("flink.", "kafka.connect.")
 """What begins the keys of a summary by which Iceberg Java's other sinks know what they committed:
 the newest snapshot of `main` that has those of a job says where it goes on."""
 _FLINK_PROGRESS: Final = "flink.max-committed-checkpoint-id"
-_BATCH: Final = re.compile("[0-9]{1,19}")
 _CONNECT_OFFSETS: Final = "kafka.connect.offsets."
 
 
@@ -47,7 +46,8 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     query, number = summary.get(QUERY_ID), summary.get(EPOCH_ID, "")
     if _PICKED_BATCH in summary:
         number, _, query = summary[_PICKED_BATCH].partition(" ")
-    return (query, int(number)) if query is not None and _BATCH.fullmatch(number) else None
+    batch = whole_number(number)
+    return (query, batch) if query is not None and batch is not None else None
 
 
 def batch_keys(base: TableMetadata, picked: Snapshot) -> dict[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from icecomb.format.input_limit import whole_number
 from icecomb.format.printable_text import printable
 from icecomb.format.spec.values.temporal import utc_moment
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 50
 _LONGEST = 120
-_COUNT = re.compile("[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +135,15 @@ def _some(summary: Mapping[str, str], key: str) -> bool:
 
 def _number(text: str) -> str:
     """Format a count of a summary; any writer's text is accepted, as it may not be a number."""
-    return f"{int(text):,}" if _COUNT.fullmatch(text) else text
+    number = whole_number(text)
+    return text if number is None else f"{number:,}"
 
 
 def _size(text: str) -> str:
-    if not _COUNT.fullmatch(text):
+    number = whole_number(text)
+    if number is None:
         return text
-    size, units = float(text), ["bytes", "kB", "MB", "GB", "TB"]
+    size, units = float(number), ["bytes", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:
         size /= 1000
         units.pop(0)

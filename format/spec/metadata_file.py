@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
-from icecomb.format.input_limit import UNPACKED, too_large, unpacked_bytes
+from icecomb.format.input_limit import UNPACKED, decompressed, unpacked_bytes
 from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
@@ -101,7 +101,7 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
                 hint="Another version of the file may be intact: see the table's metadata log.",
                 path=location,
             ) from error
-        except (ValueError, zlib.error) as error:
+        except ValueError as error:
             raise CorruptFileError(
                 f"{location}: named as a gzip file, but is not one: {error}",
                 hint=(
@@ -116,19 +116,14 @@ def _ungzipped(data: bytes) -> bytes:
     """Return the content of a gzip file of one member or several (RFC 1952).
 
     Raises:
-        ValueError: If it ends too early, or is too large.
-        zlib.error: If it is not a gzip file.
+        ValueError: If it is not a gzip file, ends too early, or is too large.
     """
     parts: list[bytes] = []
     room, left = unpacked_bytes(), data
     while left or not parts:
         packed = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        parts.append(packed.decompress(left, room + 1))
+        parts.append(decompressed(packed, left, room))
         room -= len(parts[-1])
-        if room < 0:
-            raise ValueError(too_large())
-        if not packed.eof:
-            raise ValueError("it ends too early")
         left = packed.unused_data.lstrip(b"\0")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
-from icecomb.format.storage.location import linked_texts
+from icecomb.format.storage.location import outside
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -35,19 +35,12 @@ class OwnFolders:
     """
 
     def __init__(self, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
+        self._folders = named_folders(metadata)
         self._properties = properties
-        folders = linked_texts(named_folders(metadata), properties)
-        self._starts = tuple(f"{one.rstrip('/')}/" for one in folders)
 
     def outside(self, locations: Iterable[str]) -> frozenset[str]:
-        """Return the files that lie in none of the folders, however their paths are spelled.
-
-        A folder of a local disk that is a link is where it leads.
-        """
-        given = list(locations)
-        paths = linked_texts(given, self._properties, names=False)
-        starts, pairs = self._starts, zip(given, paths, strict=True)
-        return frozenset(name for name, path in pairs if not path.startswith(starts))
+        """Return the files that lie in none of the folders; see `location.outside`."""
+        return outside(self._folders, locations, self._properties, names=False)
 
     def metadata_files(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are metadata files of the table, by folder and name."""
@@ -85,10 +78,9 @@ def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, 
         if not start.startswith(tuple(starts)):
             kept[folder] = None
             starts.append(start)
-    text = json.dumps([*kept])
-    if len(kept) == len(known) or len(text) > _MOST_CHARACTERS:
-        return {}
-    return {FORMER_FOLDERS.key: text}
+            if len(json.dumps([*kept])) > _MOST_CHARACTERS:
+                return {}
+    return {FORMER_FOLDERS.key: json.dumps([*kept])} if len(kept) > len(known) else {}
 
 
 def outside_text(outside: Collection[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import UNREADABLE, IcecombError
+from icecomb.format.input_limit import whole_number
 from icecomb.format.rows.deletes.puffin_file import PuffinReader
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS, ArrowScan
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
@@ -240,5 +240,4 @@ def _values(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 
 def _number(summary: Mapping[str, str] | None, key: str) -> int:
-    text = (summary or {}).get(key, "")
-    return int(text) if re.fullmatch("[0-9]{1,19}", text) else 0
+    return whole_number((summary or {}).get(key, "")) or 0

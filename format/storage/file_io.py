@@ -374,9 +374,13 @@ class FileIO:
         """Return the storage as an Arrow file system, and the path of `location` in it."""
         return self._of(location).filesystem(location)
 
+    def scheme_of(self, location: str) -> str:
+        """Return a location's scheme, or that of `fs.defaultFS` if it has none, in lower case."""
+        match = _SCHEME.match(location)
+        return match[1].lower() if match else self._default_scheme
+
     @cached_property
-    def default_scheme(self) -> str:
-        """The scheme of locations without one, in lower case."""
+    def _default_scheme(self) -> str:
         from icecomb.format.storage.hdfs.address import default_scheme, hadoop_properties
 
         return default_scheme(hadoop_properties(self.properties))
@@ -390,8 +394,7 @@ class FileIO:
         return found.items()
 
     def _of(self, location: str) -> FileSystem:
-        match = _SCHEME.match(location)
-        scheme = match[1].lower() if match else self.default_scheme
+        scheme = self.scheme_of(location)
         system = self._open.get(scheme)
         if system is None:
             factory = _FILE_SYSTEMS.get(scheme)
@@ -400,7 +403,7 @@ class FileIO:
                 raise UnsupportedError(
                     f"No file system serves {scheme}: locations, such as {location}",
                     hint=known
-                    if match
+                    if _SCHEME.match(location)
                     else f"fs.defaultFS names that file system: write file://{location} for a "
                     f"local file; {known}",
                     path=location,

@@ -6,12 +6,11 @@ the table read, and its rows written into the table by a rewrite.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.storage.location import linked_texts
+from icecomb.format.storage.location import outside
 from icecomb.format.storage.storage_property import LOCAL_PREFIXES
 
 if TYPE_CHECKING:
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.storage.file_io import FileIO
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_LOCAL: Final = r"^(?i:file:)"
-_LOCAL_OR_NONE: Final = rf"{_LOCAL}|^[^:/]*(?:/|$)"
+_LOCAL: Final = "file"
 
 
 def check_local_names(io: FileIO, by: str, locations: Sequence[str] | pa.Array) -> None:
@@ -35,32 +32,25 @@ def check_local_names(io: FileIO, by: str, locations: Sequence[str] | pa.Array) 
     Raises:
         ValidationError: If one is local, and `local.allowed-prefixes` does not allow it.
     """
-    scheme = _SCHEME.match(by)
-    if scheme is None:
-        if io.default_scheme == "file":
-            return
-    elif scheme[0].lower() == "file:":
+    if io.scheme_of(by) == _LOCAL:
         return
+    # most are spelled alike
+    start = f"{by.partition('/')[0]}/"
     if isinstance(locations, Sequence):
-        start = scheme[0] if scheme is not None else "/"
-        named = [one for one in locations if not one.startswith(start)]
+        others = [one for one in locations if not one.startswith(start)]
     else:
-        named = _otherwise(locations, scheme[0] if scheme is not None else "/")
-    if not named:
+        others = _otherwise(locations, start)
+    local = [one for one in others if io.scheme_of(one) == _LOCAL]
+    if not local:
         return
-    local = re.compile(_LOCAL if io.default_scheme != "file" else _LOCAL_OR_NONE)
-    if not (found := [one for one in named if local.match(one)]):
-        return
-    allowed = linked_texts(LOCAL_PREFIXES.of(io.properties), {})
-    starts = tuple(f"{prefix.rstrip('/')}/" for prefix in allowed)
-    for location, path in zip(found, linked_texts(found, {}), strict=True):
-        if not path.startswith(starts):
-            raise ValidationError(
-                f"{by} names a file of this machine: {location}",
-                hint="its writer may not be trusted; if it is a file of the table, name its folder "
-                f"in the catalog's {LOCAL_PREFIXES.key}",
-                path=location,
-            )
+    refused = outside(LOCAL_PREFIXES.of(io.properties), local, {})
+    for location in filter(refused.__contains__, local):
+        raise ValidationError(
+            f"{by} names a file of this machine: {location}",
+            hint="its writer may not be trusted; if it is a file of the table, name its folder "
+            f"in the catalog's {LOCAL_PREFIXES.key}",
+            path=location,
+        )
 
 
 def _otherwise(locations: pa.Array, start: str) -> list[str]:

@@ -131,6 +131,30 @@ def linked_texts(
     return [followed(text) if text.startswith("/") else text for text in plain]
 
 
+def outside(
+    folders: Iterable[str],
+    locations: Iterable[str],
+    properties: Mapping[str, str],
+    *,
+    names: bool = True,
+) -> frozenset[str]:
+    """Return the files that lie in none of some folders, however their paths are spelled.
+
+    A folder of a local disk that is a link is where it leads.
+
+    Args:
+        folders: The folders.
+        locations: The files.
+        properties: Properties of the `FileIO`, which name the HDFS clusters.
+        names: See `linked_texts`.
+    """
+    given = list(locations)
+    starts = tuple(f"{one.rstrip('/')}/" for one in linked_texts(folders, properties))
+    paths = linked_texts(given, properties, names=names)
+    pairs = zip(given, paths, strict=True)
+    return frozenset(name for name, path in pairs if not path.startswith(starts))
+
+
 def led_out(folder: str, locations: Iterable[str], properties: Mapping[str, str]) -> frozenset[str]:
     """Return the files that links below a local folder lead out of it; elsewhere there are none.
 
@@ -139,13 +163,8 @@ def led_out(folder: str, locations: Iterable[str], properties: Mapping[str, str]
         locations: Files below it, as their paths say.
         properties: Properties of the `FileIO`, which name the HDFS clusters.
     """
-    names = list(locations)
-    home, *found = linked_texts([folder, *names], properties)
-    if not home.startswith("/"):
-        return frozenset()
-    start = f"{home.rstrip('/')}/"
-    pairs = zip(names, found, strict=True)
-    return frozenset(name for name, path in pairs if not path.startswith(start))
+    is_local = plain_texts([folder], properties)[0].startswith("/")
+    return outside([folder], locations, properties) if is_local else frozenset()
 
 
 def is_ambiguous(location: str) -> bool:

@@ -13,7 +13,6 @@ look only at the parameter ``table_type`` and never notice.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +37,7 @@ from icecomb.format.errors import (
     IcecombError,
     MigrationError,
 )
+from icecomb.format.input_limit import whole_number
 from icecomb.format.shell_command import shell_command
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
@@ -330,7 +330,7 @@ def _time_of_change(table: HiveTable) -> str:
 def _later(time_of_change: str) -> str:
     """Return a time of change after another one."""
     now = int(time.time())
-    before = int(time_of_change) if re.fullmatch("[0-9]{1,19}", time_of_change) else 0
+    before = whole_number(time_of_change) or 0
     return str(max(now, before + 1) if before < _NO_TIME else now)
 
 
