@@ -43,6 +43,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.holding import is_interrupt
 from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
@@ -348,6 +349,8 @@ class HadoopPointer:
         try:
             publish()
         except IcecombError as error:
+            if is_interrupt(error):
+                raise
             if isinstance(error, FileAlreadyExistsError) and self._storage.refusal_is_proof:
                 return Conflict("another writer was first", new.location)
             # the request may have been sent twice on its way: an existing file may be this writer's

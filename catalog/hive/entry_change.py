@@ -50,7 +50,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icecomb.format.holding import Holding
+from icecomb.format.holding import Holding, is_interrupt
 from icecomb.format.property.table_property import HIVE_LOCK
 
 NO_LOCKS_HINT: Final = (
@@ -359,6 +359,8 @@ def _failure(send: Callable[[], None]) -> IcecombError | None:
     try:
         send()
     except (NoSuchTableError, TableAlreadyExistsError, ReplyLostError, RefusedError) as error:
+        if is_interrupt(error):
+            raise
         return error
     return None
 
