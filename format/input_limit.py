@@ -55,9 +55,9 @@ UNPACKED: Final = InputLimit("ICECOMB_MAX_UNPACKED_MIB", 2048, "MiB")
 """The most that a packed metadata file, a manifest, a list, a Puffin file's part or a block of rows
 may be when it is unpacked."""
 LEVELS: Final = InputLimit("ICECOMB_MAX_SCHEMA_LEVELS", 100, "levels")
-"""The most types in one another in a schema, of any format."""
+"""The most levels of nested types in a schema, of any format."""
 TOO_DEEP: Final = "its values are nested more deeply than this program's stack allows"
-"""What is the matter with JSON that ends in a `RecursionError`."""
+"""The reason for refusing JSON whose parser ends in a `RecursionError`."""
 _WHOLE: Final = re.compile("[0-9]{1,19}")
 
 
@@ -67,7 +67,7 @@ def unpacked_bytes() -> int:
 
 
 def too_large() -> str:
-    """Return what is the matter with bytes that are larger than `UNPACKED`."""
+    """Return the reason for refusing data larger than `UNPACKED`."""
     return f"it is unpacked to more than the limit ({UNPACKED})"
 
 
@@ -121,7 +121,7 @@ _LEVEL: Final = _Level()
 
 @contextmanager
 def one_level() -> Iterator[None]:
-    """Count one type inside of another while it is read.
+    """Count one level of nesting while a type is read.
 
     Raises:
         SchemaError: If there are more than `LEVELS`.

@@ -251,7 +251,7 @@ def read_header(data: bytes) -> tuple[dict[str, bytes], int]:
 
 
 def damage_of(error: BaseException) -> str:
-    """Return what is the matter with bytes whose parser failed."""
+    """Return in words why a parser failed."""
     if isinstance(error, RecursionError):
         return TOO_DEEP
     if isinstance(error, MemoryError):

@@ -141,7 +141,7 @@ class UpdateLocation(PendingUpdate):
 
 
 def keeping_folders(base: TableMetadata, updates: Iterable[TableUpdate]) -> list[TableUpdate]:
-    """Return the update by which a table keeps the folders as its own that others take away.
+    """Return the update that records the folders which other updates take from the table.
 
     Args:
         base: The table metadata.

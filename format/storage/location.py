@@ -138,7 +138,7 @@ def outside(
     *,
     names: bool = True,
 ) -> frozenset[str]:
-    """Return the files that lie in none of some folders, however their paths are spelled.
+    """Return the files that are in none of the folders, however their paths are spelled.
 
     A folder of a local disk that is a link is where it leads.
 
