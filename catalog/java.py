@@ -31,6 +31,13 @@ _INSTALL_JDK: Final = (
     "or install icecomb from a wheel, which carries its jars ready-made"
 )
 _COMPILE_TIMEOUT_S: Final = 300.0
+_NEEDED: Final = frozenset(
+    {"HADOOP_USER_NAME", "HOME", "LANG", "LOGNAME", "PATH", "TEMP", "TMP", "TMPDIR", "TZ", "USER"}
+)
+_NEEDED_STARTS: Final = (
+    *("JAVA_", "JDK_", "_JAVA_"),
+    *("LC_", "LD_", "DYLD_", "NSS_WRAPPER_", "XDG_"),
+)
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -50,6 +57,15 @@ def find_javac() -> Path:
         JavaError: If there is none: only a Java runtime is installed, or nothing.
     """
     return _find("javac", _INSTALL_JDK)
+
+
+def java_environment() -> dict[str, str]:
+    """Return the variables for a Java that needs no credentials: no others are passed on."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _NEEDED or name.startswith(_NEEDED_STARTS)
+    }
 
 
 def java_version(java: Path | None = None) -> int:
@@ -122,7 +138,12 @@ def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) ->
         ]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S, check=False
+                command,
+                capture_output=True,
+                text=True,
+                timeout=_COMPILE_TIMEOUT_S,
+                check=False,
+                env=java_environment(),
             )
         except subprocess.TimeoutExpired as error:
             raise JavaError(

@@ -24,7 +24,7 @@ from icecomb.catalog.configuration.metastore_folder import (
     publish,
 )
 from icecomb.catalog.configuration.warehouse import warehouse_folder
-from icecomb.catalog.java import require_java
+from icecomb.catalog.java import java_environment, require_java
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.catalog.metastore.site import write_configuration
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
@@ -172,6 +172,7 @@ def _spawn(command: list[str], folder: MetastoreFolder) -> subprocess.Popen[byte
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder.home,
+                env=java_environment(),
                 start_new_session=True,
             )
     except OSError as error:
@@ -217,7 +218,13 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
         ]
         try:
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+                command,
+                cwd=folder,
+                env=java_environment(),
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise MetastoreError(

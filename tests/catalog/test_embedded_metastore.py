@@ -61,8 +61,9 @@ def silent(metastore):
 @pytest.mark.slow("starts two metastores, and Python three times")
 @pytest.mark.usefixtures("silent")
 def test_one_metastore_a_warehouse_is_shared_by_processes_replaced_when_killed_and_stopped(
-    warehouse,
+    warehouse, monkeypatch
 ):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "marker-of-a-secret")
     code = (
         "import sys; from icecomb.catalog import metastore; print(metastore.start(sys.argv[1]).pid)"
     )
@@ -79,6 +80,9 @@ def test_one_metastore_a_warehouse_is_shared_by_processes_replaced_when_killed_a
     first = metastore.status(warehouse)
     assert pids == {str(first.pid)}
     assert metastore.start(warehouse) == first
+    environment = Path(f"/proc/{first.pid}/environ").read_text()
+    assert "PATH=" in environment
+    assert "marker-of-a-secret" not in environment
     assert first.to_json()["uri"] == first.uri
 
     lake = load_catalog("local", warehouse=warehouse)
