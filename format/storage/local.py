@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO
 
 from icecomb.format.errors import (
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
 _STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_MOST_LINKS = 40
+# a folder that may be searched but not listed can be part of a path
+_SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 # Some network file systems cannot sync folders.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
 
@@ -51,6 +55,9 @@ class LocalFileSystem(FileSystem):
 
     After a power failure a file is complete or missing: its bytes are on the disk before its name
     is, and its name before the call returns.
+
+    What deletes or moves follows no link in a path that another user made, root aside: who may
+    write to a folder could otherwise lead it to files of whoever runs this, at any moment.
 
     Args:
         properties: Settings; `local.sync-data-files` = `false` lets the operating system decide
@@ -155,20 +162,14 @@ class LocalFileSystem(FileSystem):
     def delete(self, locations: Iterable[str]) -> None:
         """Implement `FileIO.delete`."""
         failed: list[tuple[str, OSError]] = []
-        for location in locations:
-            path = _local_path(location)
-            try:
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    os.unlink(path)
-                _drop_checksum(path)
-            except OSError as error:
-                failed.append((location, error))
+        for folder, files in groupby(locations, lambda one: os.path.dirname(_local_path(one))):
+            failed += _delete_all(folder, list(files))
         if failed:
             location, cause = failed[0]
             more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
             raise FileIOError(
                 f"Cannot delete {location}{more}: {cause.strerror}",
-                hint="check the permissions of the folder",
+                hint="check the permissions of the folder, and who made the links in its path",
                 path=location,
                 failed=tuple(name for name, _ in failed),
             ) from cause
@@ -208,13 +209,16 @@ class LocalFileSystem(FileSystem):
         source_path, target_path = _local_path(source), _local_path(target)
         with _failures("rename", source):
             _regular(source)
+        above, name = os.path.split(source_path)
+        folder, new = os.path.split(target_path)
         with _failures("rename to", target):
-            _make_folders(os.path.dirname(target_path))
-            _publish(source_path, target_path)
-            _sync_folder(os.path.dirname(target_path))
-            os.unlink(source_path)
-            _sync_folder(os.path.dirname(source_path))
-            _drop_checksum(source_path)
+            _make_folders(folder)
+            with _opened(above) as old_folder, _opened(folder) as new_folder:
+                _publish(name, new, old_folder, new_folder)
+                _sync_folder(folder)
+                os.unlink(name, dir_fd=old_folder)
+                _sync_folder(above)
+                _drop_checksum(name, old_folder)
 
     def is_folder(self, location: str) -> bool:
         """Implement `FileIO.is_folder`."""
@@ -254,8 +258,10 @@ class LocalFileSystem(FileSystem):
     def delete_folder(self, location: str) -> bool:
         """Implement `FileIO.delete_folder`."""
         with _failures("delete", location):
+            above, name = os.path.split(_local_path(location).rstrip("/"))
             try:
-                os.rmdir(_local_path(location))
+                with _opened(above or "/") as folder:
+                    os.rmdir(name, dir_fd=folder)
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
@@ -437,15 +443,24 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def _publish(temporary: str, path: str) -> None:
-    if not os.path.lexists(path):
-        _drop_checksum(path)
+def _publish(
+    temporary: str, path: str, old_folder: int | None = None, new_folder: int | None = None
+) -> None:
+    """Link a file to its name; relative names are in the folders of these descriptors."""
     try:
-        os.link(temporary, path, follow_symlinks=False)
+        os.lstat(path, dir_fd=new_folder)
+    except OSError:
+        _drop_checksum(path, new_folder)
+    try:
+        os.link(
+            temporary, path, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False
+        )
     except OSError as error:
         # NFS repeats a request whose response was lost, and then finds its own first success.
         with suppress(OSError):
-            if os.path.samestat(os.lstat(temporary), os.lstat(path)):
+            if os.path.samestat(
+                os.lstat(temporary, dir_fd=old_folder), os.lstat(path, dir_fd=new_folder)
+            ):
                 return
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
             raise
@@ -456,10 +471,75 @@ def _publish(temporary: str, path: str) -> None:
         ) from error
 
 
-def _drop_checksum(path: str) -> None:
+def _drop_checksum(path: str, above: int | None = None) -> None:
     folder, name = os.path.split(path)
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(os.path.join(folder, f".{name}.crc"))
+        os.unlink(os.path.join(folder, f".{name}.crc"), dir_fd=above)
+
+
+def _delete_all(folder: str, locations: Sequence[str]) -> list[tuple[str, OSError]]:
+    """Delete files of a folder; return the locations that failed, and why."""
+    failed: list[tuple[str, OSError]] = []
+    try:
+        with _opened(folder) as opened:
+            for location in locations:
+                name = _local_path(location).rpartition("/")[2]
+                try:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=opened)
+                    _drop_checksum(name, opened)
+                except OSError as error:
+                    failed.append((location, error))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        return [(location, error) for location in locations]
+    return failed
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    """Open a folder by its absolute path, part by part, so that nobody exchanges one meanwhile.
+
+    Raises:
+        PermissionError: If a part is a link that another user made, root aside.
+    """
+    parts = [part for part in reversed(folder.split("/")) if part]
+    links = 0
+    found = os.open("/", _SEARCH)
+    try:
+        while parts:
+            part = parts.pop()
+            status = os.lstat(part, dir_fd=found)
+            if stat.S_ISLNK(status.st_mode):
+                links += 1
+                target = _target(part, found, status, folder, links)
+                parts += [each for each in reversed(target.split("/")) if each]
+                following = os.open("/" if target.startswith("/") else ".", _SEARCH, dir_fd=found)
+            else:
+                following = os.open(part, _SEARCH | os.O_NOFOLLOW, dir_fd=found)
+            os.close(found)
+            found = following
+        yield found
+    finally:
+        os.close(found)
+
+
+def _target(part: str, above: int, status: os.stat_result, folder: str, links: int) -> str:
+    if status.st_uid not in (0, os.geteuid()):
+        reason = f"{part} in {folder} is a link of user {status.st_uid}, which is not followed"
+        raise PermissionError(errno.EACCES, reason)
+    if links > _MOST_LINKS:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    target = os.readlink(part, dir_fd=above)
+    # the link may have been exchanged since it was looked at: then it has another owner
+    again = os.lstat(part, dir_fd=above)
+    if (again.st_ino, again.st_dev, again.st_ctime_ns) != (
+        *(status.st_ino, status.st_dev),
+        status.st_ctime_ns,
+    ):
+        raise PermissionError(errno.EACCES, f"{part} in {folder} changes while it is looked at")
+    return target
 
 
 def _status(location: str, found: os.stat_result) -> FileStatus:

@@ -235,7 +235,8 @@ class Disk:
 
         def named(real):
             def watched(source, target, **options):
-                self.events.append(("name", Path(source).stat().st_ino, str(target)))
+                status = os.stat(source, dir_fd=options.get("src_dir_fd"))
+                self.events.append(("name", status.st_ino, str(target)))
                 real(source, target, **options)
 
             return watched

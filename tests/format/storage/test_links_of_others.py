@@ -1,0 +1,108 @@
+"""Links that another user made: what deletes or moves files does not follow them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from icecomb.catalog.migrate.journal.context import MigrationContext
+from icecomb.format.errors import FileIOError
+from icecomb.format.storage.file_io import FileIO
+
+SOMEBODY = 61002
+
+
+@pytest.fixture
+def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes a link, of another user unless said otherwise."""
+
+    def made(name: str, target: Path | str, *, is_own: bool = False) -> Path:
+        found = tmp_path / name
+        found.symlink_to(target)
+        if not is_own and os.geteuid() == 0:
+            os.chown(found, SOMEBODY, SOMEBODY, follow_symlinks=False)
+        elif not is_own:
+            monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
+        return found
+
+    return made
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder that no link should lead to."""
+    found = tmp_path / "home"
+    found.mkdir()
+    (found / "thesis.odt").write_text("precious")
+    return found
+
+
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda io, at: io.delete([f"{at}/thesis.odt"]),
+        lambda io, at: io.delete([f"{at}/thesis.odt", f"{at}/other"]),
+        lambda io, at: io.delete([f"{at}/../link/./thesis.odt"]),
+        lambda io, at: io.discard([f"{at}/thesis.odt"]),
+        lambda io, at: io.rename(f"{at}/thesis.odt", f"{at}2/thesis.odt"),
+        lambda io, at: io.rename(f"{at}/../plain", f"{at}/new"),
+        lambda io, at: io.delete_folder(f"{at}/inner"),
+    ],
+    ids=["delete", "delete two", "dots", "discard", "rename", "rename to", "folder"],
+)
+def test_nothing_is_changed_through_them(
+    home: Path,
+    link: Callable[..., Path],
+    change: Callable[[FileIO, str], object],
+    spelling: str,
+) -> None:
+    (home / "inner").mkdir()
+    (home.parent / "plain").write_text("plain")
+    place = link("link", home)
+    with pytest.raises(FileIOError, match=r"link in .* is a link of user \d+"):
+        change(FileIO({}), spelling.format(place))
+    assert sorted(path.name for path in home.iterdir()) == ["inner", "thesis.odt"]
+    assert (home.parent / "plain").exists()
+
+
+def test_own_links_are_followed_absolute_and_relative_ones(
+    home: Path, link: Callable[..., Path]
+) -> None:
+    for name, target in (("one", home), ("two", "home"), ("three", "two/../one")):
+        (home / name).write_text("x")
+        FileIO({}).delete([f"{link(name, target, is_own=True)}/{name}"])
+    FileIO({}).rename(f"{home}/thesis.odt", f"{home.parent}/one/moved")
+    assert [path.name for path in home.iterdir()] == ["moved"]
+
+
+def test_a_link_that_is_the_file_itself_is_deleted_and_what_it_names_stays(
+    home: Path, link: Callable[..., Path]
+) -> None:
+    place = link("link", home / "thesis.odt")
+    FileIO({}).delete([str(place)])
+    assert not place.is_symlink()
+    assert (home / "thesis.odt").exists()
+
+
+def test_links_in_a_circle_are_an_error(home: Path, link: Callable[..., Path]) -> None:
+    link("a", "b", is_own=True)
+    place = link("b", "a", is_own=True)
+    with pytest.raises(FileIOError, match="symbolic links"):
+        FileIO({}).delete([f"{place}/x"])
+    assert home.exists()
+
+
+def test_footers_kept_beside_a_table_are_deleted_in_its_own_folder_only(
+    home: Path, tmp_path: Path, link: Callable[..., Path]
+) -> None:
+    (tmp_path / "t" / "_icecomb_migration").mkdir(parents=True)
+    (home / "rows.parquet").write_text("rows")
+    link("t/_icecomb_migration/footers", home)
+    context = SimpleNamespace(io=FileIO({}))
+    MigrationContext.discard_footers(context, f"file:{tmp_path}/t")  # type: ignore[arg-type]
+    assert (home / "rows.parquet").exists()
