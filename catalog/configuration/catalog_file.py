@@ -19,6 +19,7 @@ server, the secrets of the user's own file are not sent there.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
@@ -39,9 +40,11 @@ HOME: Final = "ICECOMB_HOME"
 _KEYS: Final = ("catalog", "default-catalog")
 _PLACE: Final = re.compile(
     r"(?i)(?:^|[.\-_])(?:uri|url|endpoint|host|address|authority|proxy|conf-dir|ca-path|"
-    r"nameservices|defaultfs)(?:[.\-_]|$)"
+    r"nameservices|defaultfs|warehouse|connection-string|servers|truststore|ssl|tls|sasl)(?:[.\-_]|$)"
 )
-"""Properties that say where credentials are sent."""
+"""Properties that say where credentials are sent, and whether they are sent safely."""
+_MOST_BYTES: Final = 4 << 20
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,37 +107,63 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
         for name, properties in found.catalogs.items():
             known = catalogs.get(name, {})
             if any(map(_PLACE.search, properties)):
-                known = {key: value for key, value in known.items() if not is_secret(key)}
+                kept = {key: value for key, value in known.items() if not is_secret(key)}
+                if len(kept) < len(known):
+                    text = "secrets of catalog %s are not used: %s says where it is"
+                    _LOG.warning(text, name, path)
+                known = kept
             catalogs[name] = {**known, **properties}
     return CatalogFile(default, catalogs)
 
 
-def _check_own(path: Path) -> None:
-    """Refuse a file that another user may have written.
+def _own_text(path: Path) -> str:
+    """Read a file that no other user can have written, root aside.
 
     Raises:
-        ConfigurationError: If it is another user's, or others may write to it.
+        ConfigurationError: If it or a link of its name is another user's, or others may write to
+            it.
     """
-    try:
-        status = path.stat()
-    except OSError:
-        return  # told when it is read
-    if status.st_uid in {os.geteuid(), 0} and not status.st_mode & stat.S_IWOTH:
-        return
+    own = {os.geteuid(), 0}
+    name = path.lstat()
+    # to open a FIFO would wait for a writer
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
+        again = path.lstat()
+        is_same = (name.st_ino, name.st_ctime_ns) == (again.st_ino, again.st_ctime_ns)
+        is_shared = status.st_mode & stat.S_IWOTH or (
+            status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
+        )
+        if {name.st_uid, status.st_uid} <= own and is_same and not is_shared:
+            content = file.read(_MOST_BYTES + 1)
+            if len(content) <= _MOST_BYTES and stat.S_ISREG(status.st_mode):
+                return content.decode("utf-8")
     raise ConfigurationError(
-        f"{path} is not read: it belongs to user {status.st_uid}, or everybody may write to it; it "
-        "could send your credentials anywhere",
+        f"{path} is not read: it belongs to user {status.st_uid}, others may write to it, or it is "
+        "no text of a few lines; it could send your credentials anywhere",
         hint="remove it, or make it yours alone (chmod 600); or run icecomb in another folder",
     )
+
+
+def _is_private(group: int) -> bool:
+    """Return whether a group is the one that many systems make for this user alone."""
+    import grp
+    import pwd
+
+    try:
+        found = grp.getgrgid(group)
+        user = pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
 
 
 def _read(path: Path) -> CatalogFile:
     import yaml
 
-    if _is_somewhere() and path.parent == Path.cwd():
-        _check_own(path)
+    is_here = _is_somewhere() and path.parent == Path.cwd()
     try:
-        root = yaml.compose(path.read_text("utf-8"), Loader=yaml.SafeLoader)
+        text = _own_text(path) if is_here else path.read_text("utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1

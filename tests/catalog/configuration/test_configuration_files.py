@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -325,7 +328,75 @@ def test_a_file_that_somebody_else_can_write_is_not_read_in_the_working_director
         load_configuration("lake", {}, environment)
 
 
-@pytest.mark.parametrize("place", ["s3.endpoint", "adls.account-host", "uri", "hadoop-conf-dir"])
+def _of_another(file, monkeypatch):
+    """Makes a file, or a link, somebody else's."""
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    else:
+        os.chown(file, 4711, -1, follow_symlinks=False)
+
+
+def _shared_group(place, elsewhere, monkeypatch):
+    elsewhere.rename(place)
+    place.chmod(0o664)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="team", gr_mem=[]))
+
+
+def _link_of_another(place, elsewhere, monkeypatch):
+    place.symlink_to(elsewhere)
+    _of_another(place, monkeypatch)
+
+
+def _exchanged(place, elsewhere, monkeypatch):
+    place.symlink_to(elsewhere)
+    real = os.open
+
+    def exchanged(path, *given, **options):
+        if path == place:
+            place.unlink()
+            place.symlink_to(elsewhere)
+        return real(path, *given, **options)
+
+    monkeypatch.setattr(os, "open", exchanged)
+
+
+def _long(place, elsewhere, _):
+    place.write_text(elsewhere.read_text() + "#" * (5 << 20))
+
+
+def _fifo(place, *_):
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize("made", [_shared_group, _link_of_another, _exchanged, _long, _fifo])
+def test_no_way_round_makes_another_s_text_the_user_s(environment, tmp_path, monkeypatch, made):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("catalog:\n  lake: {uri: thrift://theirs}\n")
+    made(tmp_path / "icecomb.yaml", elsewhere, monkeypatch)
+    with pytest.raises(ConfigurationError, match=r"icecomb\.yaml is not read"):
+        load_configuration("lake", {}, environment)
+
+
+def test_a_link_of_one_s_own_and_a_private_group_are_no_obstacle(
+    environment, tmp_path, monkeypatch
+):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("catalog:\n  lake: {uri: thrift://mine}\n")
+    elsewhere.chmod(0o664)
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name=user, gr_mem=[user]))
+    (tmp_path / "icecomb.yaml").symlink_to(elsewhere)
+    assert load_configuration("lake", {}, environment).properties["uri"] == "thrift://mine"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("s3.endpoint", "adls.account-host", "uri", "hadoop-conf-dir", "warehouse"),
+        *("adls.connection-string", "hive.metastore.use.SSL", "hive.metastore.sasl.enabled"),
+        *("hive.metastore.truststore.path", "mapreduce.job.hdfs-servers"),
+    ],
+)
 def test_who_names_a_server_gets_no_secrets_of_another_file(environment, tmp_path, place):
     (tmp_path / "home").mkdir()
     far = "catalog:\n  lake: {s3.secret-access-key: mine, x.a: far, s3.endpoint: http://far}\n"
