@@ -19,6 +19,7 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ SIGNATURE: Final = "icecomb"
 """``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
 _FOLDER: Final = ".metastore"
 _SECRET_BYTES: Final = 32
+_LEAST_NAME: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ class MetastoreFolder:
             # A server of the first version, which admits everybody, stores its name as a token.
             name = found["name"] if "name" in found else found["token"]
             pid, port = int(found["pid"]), int(found["port"])
+            if len(str(name)) < _LEAST_NAME:  # it is looked for in the command of the process
+                return None
             return RunningMetastore(self.warehouse, pid, port, str(name))
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -186,13 +190,23 @@ class MetastoreFolder:
         draft.replace(self.token)
 
     def _check_owner(self) -> None:
+        """Check that no other user can exchange the folder for one of his own, root aside."""
         with contextlib.suppress(OSError):
-            owner = self.home.stat().st_uid
+            warehouse, home = self.warehouse.stat(), self.home.lstat()
+            owner = home.st_uid
+            if owner == os.geteuid() and warehouse.st_uid not in (owner, 0):
+                owner = warehouse.st_uid
             if owner != os.geteuid():
                 raise ConfigurationError(
                     f"The metastore of {self.text} belongs to the user {_user_name(owner)}",
                     hint="only its owner can connect: name a warehouse of your own, or use a "
                     "metastore that serves several users (uri=thrift://...)",
+                    path=self.text,
+                )
+            if not stat.S_ISDIR(home.st_mode) or home.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise ConfigurationError(
+                    f"{self.home} is a link, or others may write to it: its files are not believed",
+                    hint="make it a folder of yours alone (chmod 700), or name another warehouse",
                     path=self.text,
                 )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from icecomb.catalog.configuration.metastore_folder import RunningMetastore
+from icecomb.catalog.configuration.metastore_folder import MetastoreFolder, RunningMetastore
 from icecomb.catalog.hive.thrift import client
 from icecomb.catalog.metastore import embedded
-from icecomb.format.errors import MetastoreError
+from icecomb.format.errors import ConfigurationError, MetastoreError
 
 
 class Client:
@@ -34,3 +36,38 @@ def test_a_server_is_the_announced_one_if_it_has_its_name(monkeypatch, tmp_path,
     monkeypatch.setattr(Client, "name", name)
     announced = RunningMetastore(Path(tmp_path), pid=1, port=9, name="icecomb-1")
     assert embedded._answers(announced) is ours
+
+
+def _of_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    else:
+        os.chown(path, 4711, 4711, follow_symlinks=False)
+
+
+def test_a_folder_that_others_can_exchange_is_nobody_s_metastore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, elsewhere = tmp_path / "lake", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (lake / ".metastore").mkdir(mode=0o700, parents=True)
+    MetastoreFolder(lake)
+    (lake / ".metastore").chmod(0o770)
+    with pytest.raises(ConfigurationError, match="others may write to it"):
+        MetastoreFolder(lake)
+    (lake / ".metastore").rmdir()
+    (lake / ".metastore").symlink_to(elsewhere)
+    with pytest.raises(ConfigurationError, match="is a link"):
+        MetastoreFolder(lake)
+    (lake / ".metastore").unlink()
+    (lake / ".metastore").mkdir(mode=0o700)
+    _of_another(lake, monkeypatch)
+    with pytest.raises(ConfigurationError, match="belongs to the user"):
+        MetastoreFolder(lake)
+
+
+def test_a_name_that_any_command_has_is_no_server_s(tmp_path: Path) -> None:
+    (tmp_path / ".metastore").mkdir(mode=0o700)
+    folder = MetastoreFolder(tmp_path)
+    folder.state.write_text(json.dumps({"pid": os.getpid(), "port": 1, "name": ""}))
+    assert folder.announced() is None
