@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import zipfile
@@ -31,6 +32,7 @@ _INSTALL_JDK: Final = (
     "or install icecomb from a wheel, which carries its jars ready-made"
 )
 _COMPILE_TIMEOUT_S: Final = 300.0
+_SHARED: Final = stat.S_IWGRP | stat.S_IWOTH
 _NEEDED: Final = frozenset(
     {"HADOOP_USER_NAME", "HOME", "LANG", "LOGNAME", "PATH", "TEMP", "TMP", "TMPDIR", "TZ", "USER"}
 )
@@ -94,6 +96,35 @@ def require_java() -> Path:
     return java
 
 
+def private_cache(name: str) -> Path:
+    """Return a folder of the user's cache, which is made if it is missing.
+
+    What is in it is run: neither it nor a folder above it may be another user's.
+
+    Raises:
+        JavaError: If it cannot be made, or another user could exchange it.
+    """
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("icecomb") / name
+    hint = "point XDG_CACHE_HOME at a folder of yours alone"
+    own = {os.geteuid(), 0}
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        real = folder.resolve()
+        for each in (real, real.parent):
+            if each.stat().st_uid == os.geteuid() and each.stat().st_mode & _SHARED:
+                each.chmod(0o700)
+        for each in (real, *real.parents):
+            found = each.stat()
+            shared = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+            if found.st_uid not in own or shared:
+                raise JavaError(f"{folder} is not used: {each} is open to other users", hint=hint)
+    except OSError as error:
+        raise JavaError(f"{folder} cannot be used: {error.strerror or error}", hint=hint) from error
+    return folder
+
+
 def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) -> Path:
     """Compile ``sources`` to a jar, once, and keep it in the user's cache.
 
@@ -107,17 +138,15 @@ def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) ->
         JavaError: If there is no JDK, or javac refused the sources; the message has its output.
     """
     from filelock import FileLock
-    from platformdirs import user_cache_path
 
-    folder = user_cache_path("icecomb") / "jars"
+    folder = private_cache("jars")
     jar = folder / f"{name}-{key}.jar"
-    if jar.is_file():
+    if jar.is_file() and jar.stat().st_uid in {os.geteuid(), 0}:
         return jar
     javac = find_javac()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f"{name}.lock"):
-            if not jar.is_file():
+            if not jar.is_file() or jar.stat().st_uid not in {os.geteuid(), 0}:
                 _LOG.info("compiling %s.jar, once for this version; it takes a while", name)
                 _compile(javac, sources, classpath, jar)
     except OSError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import shutil
 import subprocess
 import sys
@@ -45,17 +46,23 @@ def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
         out = Path(scratch)
         _pip_wheel(out, sparks)
         (built,) = out.glob("*.whl")
-        return Path(shutil.move(built, target / built.name))
+        # a link of its name is replaced, not followed
+        descriptor, draft = tempfile.mkstemp(dir=target, suffix=".whl.tmp")
+        with os.fdopen(descriptor, "wb") as copy, built.open("rb") as made:
+            shutil.copyfileobj(made, copy)
+            os.fchmod(copy.fileno(), 0o644)
+        return Path(draft).replace(target / built.name)
 
 
 def _pip_wheel(out: Path, sparks: Sequence[Path]) -> None:
     command = [
         *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(out)),
-        *(f"--config-settings=spark={spark}" for spark in sparks),
+        *(f"--config-settings=spark={spark.absolute()}" for spark in sparks),
         *(["--no-build-isolation"] if _has_setuptools() else []),
         str(_CHECKOUT),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Python looks for pip's modules in the working directory first
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out)
     if done.returncode != 0:
         raise ConfigurationError(
             f"pip could not build the wheel:\n{done.stderr[-2000:].strip()}",

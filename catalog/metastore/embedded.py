@@ -24,7 +24,7 @@ from icecomb.catalog.configuration.metastore_folder import (
     publish,
 )
 from icecomb.catalog.configuration.warehouse import warehouse_folder
-from icecomb.catalog.java import java_environment, require_java
+from icecomb.catalog.java import java_environment, private_cache, require_java
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.catalog.metastore.site import write_configuration
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
@@ -188,11 +188,9 @@ def _spawn(command: list[str], folder: MetastoreFolder) -> subprocess.Popen[byte
 def _copy_prepared(java: Path, classes: str, folder: MetastoreFolder) -> None:
     """Copy an empty metastore database to the folder; it is made once per user."""
     from filelock import FileLock
-    from platformdirs import user_cache_path
 
-    cache = user_cache_path("icecomb") / "metastore"
+    cache = private_cache("metastore")
     prepared = cache / f"derby-{derby_key()}"
-    cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / "prepare.lock"):
         if not prepared.is_dir():
             _LOG.info("making an empty database for Hive metastores, once for this version")

@@ -30,12 +30,15 @@ _WITH_GROUPS: Final = "ugi"
 """PyIceberg's property of the user's name and groups; the secret of a metastore is one of these."""
 _USER_INFO: Final = re.compile(r"(?<=://)[^/\s]*@")
 _TOLD: Final = re.compile(
-    r"((?<![\w-])(?:delegation|token|access_token|sig|(?:x-amz-)?signature|x-amz-security-token)="
-    r"|(?<![\w-])(?:authorization|x-amz-security-token)[\"']?: ?(?:b?[\"'])?(?:\w+ )?"
+    r"((?<![\w-])(?:delegation|token|access_token|sig|(?:x-amz-)?signature|x-amz-security-token"
+    r"|webidentitytoken)="
+    r"|(?<![\w-])(?:authorization|x-amz-security-token|x-amz-sso_bearer_token|webidentitytoken"
+    r"|secretaccesskey|(?:session|access|refresh|id)token|clientsecret"
+    r")[\"']?: ?(?:b?[\"'])?(?:\w+ )?"
     r"|<(?:SecretAccessKey|SessionToken)>)[^\s&\"'<>,;)]+",
     re.IGNORECASE,
 )
-"""Secrets in queries of WebHDFS, Azure and S3, in headers, and in answers of STS."""
+"""Secrets in queries of WebHDFS, Azure and S3, in headers, and in answers of STS and SSO."""
 
 
 @dataclass(frozen=True, slots=True)

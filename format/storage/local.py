@@ -21,6 +21,7 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
+from icecomb.format.input_limit import UNPACKED
 from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
@@ -75,7 +76,14 @@ class LocalFileSystem(FileSystem):
     def read(self, location: str) -> bytes:
         """Implement `FileIO.read`."""
         with _failures("read", location):
-            _regular(location)
+            # a file without blocks may say that it has terabytes
+            size, most = _regular(location).st_size, UNPACKED.value << 20
+            if size > most:
+                raise FileIOError(
+                    f"{location} is not read whole: it has {size} bytes",
+                    hint=f"real files of metadata are below {UNPACKED}; a variable sets the limit",
+                    path=location,
+                )
             with open(_local_path(location), "rb") as file:
                 return file.read()
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.java import find_java
+from icecomb.catalog.java import find_java, private_cache
 from icecomb.catalog.metastore.server_jar import pyspark_jars
 from icecomb.format.errors import MissingDependencyError
 from icecomb.spark.jar import SUPPORTED, SparkHome
@@ -80,9 +80,8 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
         JavaError: If there is no Java.
     """
     from filelock import FileLock
-    from platformdirs import user_cache_path
 
-    cache = user_cache_path("icecomb") / "spark"
+    cache = private_cache("spark")
     version = _RELEASES[minor][0]
     home = cache / f"{version}_{scala}"
     home.mkdir(parents=True, exist_ok=True)

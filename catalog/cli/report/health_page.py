@@ -91,7 +91,9 @@ def write(
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as out:
             out.write(text)
-        Path(temporary).chmod(0o644)
+            mask = os.umask(0o077)
+            os.umask(mask)
+            os.fchmod(out.fileno(), 0o666 & ~mask)
         Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,5 +28,8 @@ def new_spill_folder() -> Path:
     for found in place.glob("icecomb-sort-*"):
         named = _OURS.fullmatch(found.name)
         if named is not None and named["host"] == host and has_ended(int(named["pid"])):
-            shutil.rmtree(found, ignore_errors=True)
+            # another user's may be so deep that its removal ends in a RecursionError
+            with suppress(OSError):
+                if found.lstat().st_uid == os.geteuid():
+                    shutil.rmtree(found, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=_NAME.format(host=host, pid=os.getpid())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -151,6 +152,14 @@ def test_a_link_of_its_name_is_replaced_and_not_followed(tmp_path: Path) -> None
     page = written(tmp_path, [ill("t")])
     assert theirs.read_text() == "mine"
     assert not page.is_symlink()
+
+
+def test_the_page_is_as_open_as_the_umask_says(tmp_path: Path) -> None:
+    mask = os.umask(0o077)
+    try:
+        assert written(tmp_path, [ill("t")]).stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(mask)
 
 
 def test_commands_stand_as_they_run(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +54,15 @@ def test_the_next_sort_removes_what_a_killed_one_left_and_nothing_else(place):
             str(path) for path in (own, mine, kept, *others)
         }
         alive.stdin.write("\n")
+
+
+def test_a_folder_of_another_user_is_left_alone(place, monkeypatch):
+    with process(killed=True) as dead:
+        left = Path(dead.stdout.readline().strip())
+        dead.wait()
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    else:
+        os.chown(left, 4711, 4711)
+    new_spill_folder()
+    assert left.exists()

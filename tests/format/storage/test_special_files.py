@@ -103,3 +103,16 @@ def test_a_folder_that_others_make_meanwhile_is_a_folder(tmp_path, monkeypatch):
     FileIO().create(f"{tmp_path}/new/file", b"1")
     assert asked
     assert (tmp_path / "new" / "file").read_bytes() == b"1"
+
+
+def test_a_file_that_says_it_is_longer_than_any_of_metadata_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(4 << 30)
+    with pytest.raises(FileIOError, match="is not read whole: it has 4294967296 bytes"):
+        FileIO({}).read(str(tmp_path / "sparse"))
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "1")
+    (tmp_path / "long").write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(FileIOError, match="ICECOMB_MAX_UNPACKED_MIB"):
+        FileIO({}).read(str(tmp_path / "long"))

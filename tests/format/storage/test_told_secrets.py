@@ -15,7 +15,7 @@ import pytest
 
 from icecomb.catalog.configuration.catalog_property import CATALOG_PROPERTIES
 from icecomb.format.errors import IcecombError
-from icecomb.format.property.property import is_secret
+from icecomb.format.property.property import HIDDEN, is_secret, without_secrets
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.peers.listener import Listener
@@ -197,3 +197,21 @@ def test_no_secret_is_told_by_servers_that_are_down(case: str, told: Any) -> Non
     assert said
     assert MARKER not in said
     assert MARKER not in told.text()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "body {'Action': 'AssumeRoleWithWebIdentity', 'WebIdentityToken': 'bWFya2Vy'}",
+        "Action=AssumeRoleWithWebIdentity&WebIdentityToken=bWFya2Vy&Version=2011",
+        "headers {'x-amz-sso_bearer_token': b'bWFya2Vy', 'Host': 'x'}",
+        '{"roleCredentials": {"secretAccessKey": "bWFya2Vy", "sessionToken": "bWFya2Vy"}}',
+        "{'accessToken': 'bWFya2Vy', 'refreshToken': 'bWFya2Vy', 'clientSecret': 'bWFya2Vy'}",
+        "Authorization: Bearer bWFya2Vy",
+        "'Authorization': b'bWFya2Vy'",
+    ],
+)
+def test_what_libraries_log_of_credentials_that_they_find_themselves_is_hidden(line: str) -> None:
+    found = without_secrets(line)
+    assert MARKER not in found
+    assert HIDDEN in found

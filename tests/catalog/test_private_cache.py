@@ -1,0 +1,68 @@
+"""The folder of what icecomb has compiled: what another user put there is not run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from icecomb.catalog import java
+from icecomb.format.errors import JavaError
+
+SOMEBODY = 4711
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def of_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
+    else:
+        os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
+
+
+def test_it_is_made_for_the_user_alone_and_closed_if_it_was_open(cache: Path) -> None:
+    folder = java.private_cache("jars")
+    assert folder == cache / "icecomb" / "jars"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)
+    assert java.private_cache("jars").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("name", ["", "icecomb", "icecomb/jars"])
+def test_a_folder_of_another_user_is_not_used(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    java.private_cache("jars")
+    of_another(cache / name, monkeypatch)
+    with pytest.raises(JavaError, match="is open to other users"):
+        java.private_cache("jars")
+
+
+def test_neither_is_one_below_a_folder_that_everybody_may_write_to(cache: Path) -> None:
+    java.private_cache("jars")
+    cache.chmod(0o777)
+    with pytest.raises(JavaError, match="is open to other users"):
+        java.private_cache("jars")
+    cache.chmod(0o1777)  # as /tmp
+    java.private_cache("jars")
+
+
+def test_a_jar_of_another_user_is_compiled_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = java.private_cache("jars") / "x-1.jar"
+    jar.write_bytes(b"mine")
+    assert java.compile_jar([], "", "x", "1") == jar
+    compiled: list[Path] = []
+    monkeypatch.setattr(java, "find_javac", lambda: Path("javac"))
+    monkeypatch.setattr(java, "_compile", lambda *given: compiled.append(given[-1]))
+    monkeypatch.setattr(java, "private_cache", lambda name: cache / "icecomb" / name)
+    of_another(jar, monkeypatch)
+    java.compile_jar([], "", "x", "1")
+    assert compiled == [jar]
