@@ -139,7 +139,7 @@ def _own_text(path: Path) -> str:
                 return content.decode("utf-8")
     raise ConfigurationError(
         f"{path} is not read: it belongs to user {status.st_uid}, others may write to it, or it is "
-        "no text of a few lines; it could send your credentials anywhere",
+        "not a short text; it could send your credentials anywhere",
         hint="remove it, or make it yours alone (chmod 600); or run icecomb in another folder",
     )
 
