@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import JavaError
+from icecomb.format.process import is_own
 
 MINIMUM_VERSION: Final = 17
 """The oldest Java major version that Spark 4 and the embedded metastore run on."""
@@ -108,7 +109,6 @@ def private_cache(name: str) -> Path:
 
     folder = user_cache_path("icecomb") / name
     hint = "point XDG_CACHE_HOME at a folder of yours alone"
-    own = {os.geteuid(), 0}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         real = folder.resolve()
@@ -118,7 +118,7 @@ def private_cache(name: str) -> Path:
         for each in (real, *real.parents):
             found = each.stat()
             shared = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-            if found.st_uid not in own or shared:
+            if not is_own(found) or shared:
                 raise JavaError(f"{folder} is not used: {each} is open to other users", hint=hint)
     except OSError as error:
         raise JavaError(f"{folder} cannot be used: {error.strerror or error}", hint=hint) from error
@@ -141,12 +141,12 @@ def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) ->
 
     folder = private_cache("jars")
     jar = folder / f"{name}-{key}.jar"
-    if jar.is_file() and jar.stat().st_uid in {os.geteuid(), 0}:
+    if jar.is_file() and is_own(jar.stat()):
         return jar
     javac = find_javac()
     try:
         with FileLock(folder / f"{name}.lock"):
-            if not jar.is_file() or jar.stat().st_uid not in {os.geteuid(), 0}:
+            if not (jar.is_file() and is_own(jar.stat())):
                 _LOG.info("compiling %s.jar, once for this version; it takes a while", name)
                 _compile(javac, sources, classpath, jar)
     except OSError as error:

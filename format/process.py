@@ -1,4 +1,4 @@
-"""Identity of processes of this machine, and whether they have ended."""
+"""Identity of processes and users of this machine, and whether processes have ended."""
 
 from __future__ import annotations
 
@@ -49,6 +49,11 @@ def user_name() -> str:
             f"The system has no name for the user {os.getuid()} who runs this process",
             hint="set HADOOP_USER_NAME to the name to act by",
         ) from error
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Return whether a file is this user's, or root's, who needs no file to act as this user."""
+    return status.st_uid in {os.geteuid(), 0}
 
 
 def has_ended(pid: int, started: int | None = None) -> bool:

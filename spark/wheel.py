@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,16 +40,12 @@ def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
             hint="clone the repository and run it there",
         )
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="icecomb-wheel-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="icecomb-wheel-", dir=target.absolute()) as scratch:
         out = Path(scratch)
         _pip_wheel(out, sparks)
         (built,) = out.glob("*.whl")
         # a link of its name is replaced, not followed
-        descriptor, draft = tempfile.mkstemp(dir=target, suffix=".whl.tmp")
-        with os.fdopen(descriptor, "wb") as copy, built.open("rb") as made:
-            shutil.copyfileobj(made, copy)
-            os.fchmod(copy.fileno(), 0o644)
-        return Path(draft).replace(target / built.name)
+        return built.replace(target / built.name)
 
 
 def _pip_wheel(out: Path, sparks: Sequence[Path]) -> None:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration.setting import Setting
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.process import is_own
 from icecomb.format.property.property import is_secret
 
 if TYPE_CHECKING:
@@ -123,17 +124,17 @@ def _own_text(path: Path) -> str:
         ConfigurationError: If it or a link of its name is another user's, or others may write to
             it.
     """
-    own = {os.geteuid(), 0}
     name = path.lstat()
     # to open a FIFO would wait for a writer
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
+    at_once = lambda place, flags: os.open(place, flags | os.O_NONBLOCK)  # noqa: E731
+    with open(path, "rb", opener=at_once) as file:
         status = os.fstat(file.fileno())
         again = path.lstat()
         is_same = (name.st_ino, name.st_ctime_ns) == (again.st_ino, again.st_ctime_ns)
         is_shared = status.st_mode & stat.S_IWOTH or (
             status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
         )
-        if {name.st_uid, status.st_uid} <= own and is_same and not is_shared:
+        if is_own(name) and is_own(status) and is_same and not is_shared:
             content = file.read(_MOST_BYTES + 1)
             if len(content) <= _MOST_BYTES and stat.S_ISREG(status.st_mode):
                 return content.decode("utf-8")

@@ -28,6 +28,7 @@ from typing import Final
 
 from icecomb.catalog.configuration.warehouse import warehouse_location, warehouse_text
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.process import is_own
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 
 KIND: Final = "HIVE_DELEGATION_TOKEN"
@@ -194,7 +195,7 @@ class MetastoreFolder:
         with contextlib.suppress(OSError):
             warehouse, home = self.warehouse.stat(), self.home.lstat()
             owner = home.st_uid
-            if owner == os.geteuid() and warehouse.st_uid not in (owner, 0):
+            if owner == os.geteuid() and not is_own(warehouse):
                 owner = warehouse.st_uid
             if owner != os.geteuid():
                 raise ConfigurationError(

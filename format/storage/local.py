@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 from icecomb.format.errors import (
@@ -21,7 +22,8 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
-from icecomb.format.input_limit import UNPACKED
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.process import is_own
 from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
@@ -77,11 +79,11 @@ class LocalFileSystem(FileSystem):
         """Implement `FileIO.read`."""
         with _failures("read", location):
             # a file without blocks may say that it has terabytes
-            size, most = _regular(location).st_size, UNPACKED.value << 20
-            if size > most:
+            size = _regular(location).st_size
+            if size > unpacked_bytes():
                 raise FileIOError(
-                    f"{location} is not read whole: it has {size} bytes",
-                    hint=f"real files of metadata are below {UNPACKED}; a variable sets the limit",
+                    f"{location} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
+                    hint="set that variable to more MiB if the file is sound",
                     path=location,
                 )
             with open(_local_path(location), "rb") as file:
@@ -170,8 +172,10 @@ class LocalFileSystem(FileSystem):
     def delete(self, locations: Iterable[str]) -> None:
         """Implement `FileIO.delete`."""
         failed: list[tuple[str, OSError]] = []
-        for folder, files in groupby(locations, lambda one: os.path.dirname(_local_path(one))):
-            failed += _delete_all(folder, list(files))
+        files = [(location, *os.path.split(_local_path(location))) for location in locations]
+        by_folder = itemgetter(1)
+        for folder, inside in groupby(sorted(files, key=by_folder), by_folder):
+            failed += _delete_all(folder, [(location, name) for location, _, name in inside])
         if failed:
             location, cause = failed[0]
             more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -485,24 +489,26 @@ def _drop_checksum(path: str, above: int | None = None) -> None:
         os.unlink(os.path.join(folder, f".{name}.crc"), dir_fd=above)
 
 
-def _delete_all(folder: str, locations: Sequence[str]) -> list[tuple[str, OSError]]:
-    """Delete files of a folder; return the locations that failed, and why."""
-    failed: list[tuple[str, OSError]] = []
+def _delete_all(folder: str, files: Sequence[tuple[str, str]]) -> list[tuple[str, OSError]]:
+    """Delete files, given by location and name, of a folder; return what failed, and why."""
     try:
         with _opened(folder) as opened:
-            for location in locations:
-                name = _local_path(location).rpartition("/")[2]
-                try:
-                    with suppress(FileNotFoundError):
-                        os.unlink(name, dir_fd=opened)
-                    _drop_checksum(name, opened)
-                except OSError as error:
-                    failed.append((location, error))
+            outcomes = [(location, _delete(name, opened)) for location, name in files]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        return [(location, error) for location in locations]
-    return failed
+        return [(location, error) for location, _ in files]
+    return [(location, error) for location, error in outcomes if error is not None]
+
+
+def _delete(name: str, folder: int) -> OSError | None:
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        _drop_checksum(name, folder)
+    except OSError as error:
+        return error
+    return None
 
 
 @contextmanager
@@ -518,34 +524,37 @@ def _opened(folder: str) -> Iterator[int]:
     try:
         while parts:
             part = parts.pop()
-            status = os.lstat(part, dir_fd=found)
-            if stat.S_ISLNK(status.st_mode):
+            try:
+                following = os.open(part, _SEARCH | os.O_NOFOLLOW, dir_fd=found)
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
                 links += 1
-                target = _target(part, found, status, folder, links)
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
+                target = _target(part, found, folder)
                 parts += [each for each in reversed(target.split("/")) if each]
                 following = os.open("/" if target.startswith("/") else ".", _SEARCH, dir_fd=found)
-            else:
-                following = os.open(part, _SEARCH | os.O_NOFOLLOW, dir_fd=found)
-            os.close(found)
-            found = following
+            # the descriptor must not be closed twice if an interrupt comes between
+            found, last = following, found
+            os.close(last)
         yield found
     finally:
         os.close(found)
 
 
-def _target(part: str, above: int, status: os.stat_result, folder: str, links: int) -> str:
-    if status.st_uid not in (0, os.geteuid()):
+def _target(part: str, above: int, folder: str) -> str:
+    """Return where a link in the path of a folder leads, if this user or root made it."""
+    status = os.lstat(part, dir_fd=above)
+    if not stat.S_ISLNK(status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not is_own(status):
         reason = f"{part} in {folder} is a link of user {status.st_uid}, which is not followed"
         raise PermissionError(errno.EACCES, reason)
-    if links > _MOST_LINKS:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     target = os.readlink(part, dir_fd=above)
     # the link may have been exchanged since it was looked at: then it has another owner
     again = os.lstat(part, dir_fd=above)
-    if (again.st_ino, again.st_dev, again.st_ctime_ns) != (
-        *(status.st_ino, status.st_dev),
-        status.st_ctime_ns,
-    ):
+    if not os.path.samestat(again, status) or again.st_ctime_ns != status.st_ctime_ns:
         raise PermissionError(errno.EACCES, f"{part} in {folder} changes while it is looked at")
     return target
 

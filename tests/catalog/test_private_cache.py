@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from icecomb.catalog import java
 from icecomb.format.errors import JavaError
-
-SOMEBODY = 4711
+from tests.peers.other_user import give_away
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-def of_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid():
-        monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
-    else:
-        os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
 
 
 def test_it_is_made_for_the_user_alone_and_closed_if_it_was_open(cache: Path) -> None:
@@ -39,7 +30,7 @@ def test_a_folder_of_another_user_is_not_used(
     cache: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     java.private_cache("jars")
-    of_another(cache / name, monkeypatch)
+    give_away(cache / name, monkeypatch)
     with pytest.raises(JavaError, match="is open to other users"):
         java.private_cache("jars")
 
@@ -63,6 +54,6 @@ def test_a_jar_of_another_user_is_compiled_again(
     monkeypatch.setattr(java, "find_javac", lambda: Path("javac"))
     monkeypatch.setattr(java, "_compile", lambda *given: compiled.append(given[-1]))
     monkeypatch.setattr(java, "private_cache", lambda name: cache / "icecomb" / name)
-    of_another(jar, monkeypatch)
+    give_away(jar, monkeypatch)
     java.compile_jar([], "", "x", "1")
     assert compiled == [jar]

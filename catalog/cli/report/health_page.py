@@ -7,7 +7,6 @@ loading or running anything.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -87,17 +86,10 @@ def write(
     )
     # a link of this name is replaced, not followed: who made it may not be who runs this
     target = Path(place).absolute()
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as out:
-            out.write(text)
-            mask = os.umask(0o077)
-            os.umask(mask)
-            os.fchmod(out.fileno(), 0o666 & ~mask)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        draft = Path(scratch) / "page.html"
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(target)
 
 
 def _growth(size: int) -> str:

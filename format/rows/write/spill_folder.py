@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from icecomb.format.process import has_ended, machine
+from icecomb.format.process import has_ended, is_own, machine
 
 _NAME: Final = "icecomb-sort-{host}-{pid}-"
 _OURS: Final = re.compile(r"icecomb-sort-(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-[^/]+")
@@ -30,6 +30,6 @@ def new_spill_folder() -> Path:
         if named is not None and named["host"] == host and has_ended(int(named["pid"])):
             # another user's may be so deep that its removal ends in a RecursionError
             with suppress(OSError):
-                if found.lstat().st_uid == os.geteuid():
+                if is_own(found.lstat()):
                     shutil.rmtree(found, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=_NAME.format(host=host, pid=os.getpid())))

@@ -20,6 +20,7 @@ from icecomb.catalog.configuration.setting import Properties
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import HIDDEN, flag, is_secret, number, shown
 from icecomb.format.storage.site_file import read_site_files, resolve
+from tests.peers.other_user import give_away
 
 
 def site(path: Path, *properties: tuple[str, ...]) -> Path:
@@ -320,20 +321,9 @@ def test_a_file_that_somebody_else_can_write_is_not_read_in_the_working_director
     with pytest.raises(ConfigurationError, match=r"icecomb\.yaml is not read"):
         load_configuration("lake", {}, environment)
     file.chmod(0o644)
-    if os.geteuid():
-        monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    else:
-        os.chown(file, 4711, -1)
+    give_away(file, monkeypatch)
     with pytest.raises(ConfigurationError, match=r"is not read: it belongs to user"):
         load_configuration("lake", {}, environment)
-
-
-def _of_another(file, monkeypatch):
-    """Makes a file, or a link, somebody else's."""
-    if os.geteuid():
-        monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    else:
-        os.chown(file, 4711, -1, follow_symlinks=False)
 
 
 def _shared_group(place, elsewhere, monkeypatch):
@@ -344,7 +334,7 @@ def _shared_group(place, elsewhere, monkeypatch):
 
 def _link_of_another(place, elsewhere, monkeypatch):
     place.symlink_to(elsewhere)
-    _of_another(place, monkeypatch)
+    give_away(place, monkeypatch)
 
 
 def _exchanged(place, elsewhere, monkeypatch):
@@ -352,7 +342,7 @@ def _exchanged(place, elsewhere, monkeypatch):
     real = os.open
 
     def exchanged(path, *given, **options):
-        if path == place:
+        if os.fspath(path) == str(place):
             place.unlink()
             place.symlink_to(elsewhere)
         return real(path, *given, **options)

@@ -21,6 +21,7 @@ from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationEr
 from icecomb.format.operation.expiry import expire as expiring
 from icecomb.format.operation.expiry.expire import ExpireSnapshots
 from icecomb.format.operation.expiry.garbage_list import Deleted, collect_left
+from tests.peers.stuck_file import stick
 
 LATER = 4_102_444_800_000
 
@@ -252,15 +253,8 @@ def test_a_file_that_cannot_be_deleted_is_not_counted_and_the_next_run_deletes_i
     table: Table, monkeypatch: Any
 ) -> None:
     stuck = first_file(table)
-    unlink = os.unlink
-
-    def failing(path: Any, **given: Any) -> None:
-        if str(path) == stuck:
-            raise PermissionError(13, "Permission denied")
-        unlink(path, **given)
-
     with monkeypatch.context() as patch:
-        patch.setattr("icecomb.format.storage.local.os.unlink", failing)
+        stick(patch, stuck.__eq__)
         expire = table.expire_snapshots().older_than(LATER)
         expire.commit()
         assert expire.result.failed == (stuck,)
@@ -278,14 +272,7 @@ def test_a_file_that_cannot_be_deleted_is_not_counted_and_the_next_run_deletes_i
 
 
 def test_a_failure_is_an_error_that_names_it(table: Table, monkeypatch: Any) -> None:
-    unlink = os.unlink
-
-    def failing(path: Any, **given: Any) -> None:
-        if "/data/" in str(path):
-            raise PermissionError(13, "Permission denied")
-        unlink(path, **given)
-
-    monkeypatch.setattr("icecomb.format.storage.local.os.unlink", failing)
+    stick(monkeypatch, lambda path: "/data/" in path)
     with pytest.raises(FileIOError, match="Not all files could be deleted"):
         table.maintenance.expire_snapshots().older_than(LATER).commit()
     monkeypatch.undo()

@@ -29,6 +29,7 @@ from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.local import LocalFileSystem
+from tests.peers.stuck_file import stick
 
 WEEK = 7 * 86_400
 
@@ -588,14 +589,7 @@ class TestQuarantine:
 
 def test_a_file_that_cannot_be_deleted_is_named(table: Table, monkeypatch: Any) -> None:
     stuck, gone = (left(folder(table) / "data" / f"{n}.parquet") for n in ("stuck", "gone"))
-    unlink = os.unlink
-
-    def failing(path: Any, **given: Any) -> None:
-        if str(path) == stuck:
-            raise PermissionError(13, "Permission denied")
-        unlink(path, **given)
-
-    monkeypatch.setattr("icecomb.format.storage.local.os.unlink", failing)
+    stick(monkeypatch, stuck.__eq__)
     done = remove(table)
     assert set(done.orphan_file_location) == {stuck, gone}
     assert (done.deleted_files_count, done.failed_files) == (1, (stuck,))

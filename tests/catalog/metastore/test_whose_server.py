@@ -13,6 +13,7 @@ from icecomb.catalog.configuration.metastore_folder import MetastoreFolder, Runn
 from icecomb.catalog.hive.thrift import client
 from icecomb.catalog.metastore import embedded
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from tests.peers.other_user import give_away
 
 
 class Client:
@@ -38,13 +39,6 @@ def test_a_server_is_the_announced_one_if_it_has_its_name(monkeypatch, tmp_path,
     assert embedded._answers(announced) is ours
 
 
-def _of_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid():
-        monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    else:
-        os.chown(path, 4711, 4711, follow_symlinks=False)
-
-
 def test_a_folder_that_others_can_exchange_is_nobody_s_metastore(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +55,7 @@ def test_a_folder_that_others_can_exchange_is_nobody_s_metastore(
         MetastoreFolder(lake)
     (lake / ".metastore").unlink()
     (lake / ".metastore").mkdir(mode=0o700)
-    _of_another(lake, monkeypatch)
+    give_away(lake, monkeypatch)
     with pytest.raises(ConfigurationError, match="belongs to the user"):
         MetastoreFolder(lake)
 

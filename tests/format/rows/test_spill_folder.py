@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from icecomb.format.rows.write.spill_folder import new_spill_folder
+from tests.peers.other_user import give_away
 
 KILLED = """
 import os, signal
@@ -60,9 +60,6 @@ def test_a_folder_of_another_user_is_left_alone(place, monkeypatch):
     with process(killed=True) as dead:
         left = Path(dead.stdout.readline().strip())
         dead.wait()
-    if os.geteuid():
-        monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    else:
-        os.chown(left, 4711, 4711)
+    give_away(left, monkeypatch)
     new_spill_folder()
     assert left.exists()

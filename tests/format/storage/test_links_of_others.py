@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +11,7 @@ import pytest
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
-
-SOMEBODY = 61002
+from tests.peers.other_user import give_away
 
 
 @pytest.fixture
@@ -23,10 +21,8 @@ def link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]
     def made(name: str, target: Path | str, *, is_own: bool = False) -> Path:
         found = tmp_path / name
         found.symlink_to(target)
-        if not is_own and os.geteuid() == 0:
-            os.chown(found, SOMEBODY, SOMEBODY, follow_symlinks=False)
-        elif not is_own:
-            monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
+        if not is_own:
+            give_away(found, monkeypatch)
         return found
 
     return made
