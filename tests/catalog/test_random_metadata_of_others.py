@@ -126,10 +126,13 @@ def of_all_files(draw, record, every):
                 record[name][column] = struct.pack(kind, most(values))
 
 
+OF_EXCHANGED_BOUNDS = both(upside_down)
 OF_DATA = [
-    both(upside_down), both(truncated), both(of_another_width), both(not_a_number), both(no_text), missing,
+    OF_EXCHANGED_BOUNDS, both(truncated), both(of_another_width), both(not_a_number), both(no_text), missing,
     counted(-1), counted(7, 1 << 40), of_no_value, of_all_files,
 ]  # fmt: skip
+# One exchanged bound alone is too narrow; where values are not counted, no NaN among them is no lie.
+UNCONTRADICTED = [{OF_EXCHANGED_BOUNDS, missing}, {of_no_value, missing}]
 
 
 def of_paths(draw, record, _):
@@ -172,21 +175,26 @@ class Told:
 
     def __init__(self, draw, table):
         self.draw, self.table, self.rows, self.next = draw, table, [], 0
+        self.written = {}
 
     def lie(self, kinds=OF_DATA):
         every = []
-        told_otherwise(
-            self.table,
-            lambda record: every.append({n: dict(record[n] or {}) for n in (LOWER, UPPER)}),
-        )
+
+        def read(record):
+            metrics = {name: dict(record[name] or {}) or None for name in (LOWER, UPPER, *COUNTS)}
+            every.append(self.written.setdefault(record["file_path"], metrics))
+
+        told_otherwise(self.table, read)
 
         def file(record):
+            # about what was written: of several lies in turn the last may be one that nothing contradicts
+            for name, metrics in self.written[record["file_path"]].items():
+                record[name] = dict(metrics) if metrics else None
             if record["content"] == 1:
                 of_paths(self.draw, record, every)
             elif record["content"] == 0:
                 chosen = self.draw.sample(kinds, self.draw.randint(1, 2))
-                # where values are not counted, no NaN among them is no lie
-                for lie in chosen if {missing, of_no_value} - {*chosen} else chosen[:1]:
+                for lie in chosen if {*chosen} not in UNCONTRADICTED else chosen[:1]:
                     lie(self.draw, record, every)
 
         self.table = told_otherwise(
