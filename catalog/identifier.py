@@ -18,13 +18,7 @@ Name: TypeAlias = "str | Iterable[str]"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A catalog's entry of a table, without opening it.
-
-    Attributes:
-        identifier: The table's name.
-        location: The table's folder.
-        metadata_location: The metadata file of an Iceberg table; None for other formats.
-    """
+    """A catalog's entry of a table; `metadata_location` is None if it is not Iceberg."""
 
     identifier: Identifier
     location: str
@@ -47,20 +41,12 @@ class AbandonedLock:
 
 
 def parts_of(name: str | Iterable[str]) -> Identifier:
-    """Split a text ``name`` at its dots; other sequences are returned as a tuple.
-
-    Raises:
-        ValidationError: If a part is not text, or the name is of another type.
-    """
+    """Split a text ``name`` at its dots; return other sequences as a tuple."""
     return tuple(name.split(".")) if isinstance(name, str) else checked_members("name", name, str)
 
 
 def parse_identifier(name: str | Iterable[str]) -> Identifier:
-    """Return the parts of a name, which must not be empty; see `parts_of`.
-
-    Raises:
-        ValidationError: If there is no part, or an empty one.
-    """
+    """Return the parts of a name, which must not be empty; see `parts_of`."""
     parts = parts_of(name)
     if not parts or not all(parts):
         raise ValidationError(
@@ -71,11 +57,7 @@ def parse_identifier(name: str | Iterable[str]) -> Identifier:
 
 
 def database_of(namespace: str | Iterable[str]) -> str:
-    """Return the Hive database that a namespace names.
-
-    Raises:
-        NoSuchNamespaceError: If it has none or several levels, or an empty one.
-    """
+    """Return the Hive database that a namespace of exactly one level names."""
     parts = parts_of(namespace)
     if len(parts) != 1 or not parts[0]:
         raise NoSuchNamespaceError(
@@ -86,11 +68,7 @@ def database_of(namespace: str | Iterable[str]) -> str:
 
 
 def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
-    """Return database and table of a name in a metastore, which folds both to lower case.
-
-    Raises:
-        NoSuchTableError: If the name does not have two parts.
-    """
+    """Return database and table of a name in a metastore, which folds both to lower case."""
     parts = parts_of(name)
     if len(parts) != 2 or not all(map(_is_text, parts)):
         raise NoSuchTableError(

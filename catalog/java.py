@@ -45,20 +45,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def find_java() -> Path:
-    """Find the ``java`` of ``JAVA_HOME``, else the first one on ``PATH``.
-
-    Raises:
-        JavaError: If there is none, or not in ``JAVA_HOME``.
-    """
+    """Find the ``java`` of ``JAVA_HOME``, else the first one on ``PATH``."""
     return _find("java", _INSTALL_JRE)
 
 
 def find_javac() -> Path:
-    """Find the ``javac`` of ``JAVA_HOME``, else the first one on ``PATH``.
-
-    Raises:
-        JavaError: If there is none: only a Java runtime is installed, or nothing.
-    """
+    """Find the ``javac`` of ``JAVA_HOME``, else the first one on ``PATH``."""
     return _find("javac", _INSTALL_JDK)
 
 
@@ -72,21 +64,13 @@ def java_environment() -> dict[str, str]:
 
 
 def java_version(java: Path | None = None) -> int:
-    """Return the major version, such as 17 or 21, of ``java`` (default: `find_java`).
-
-    Raises:
-        JavaError: If it cannot be run, or does not print its version.
-    """
+    """Return the major version, such as 17 or 21, of ``java`` (default: `find_java`)."""
     path = java or find_java()
     return _version(str(path))
 
 
 def require_java() -> Path:
-    """Find a Java that is new enough.
-
-    Raises:
-        JavaError: If there is no Java, or it is older than `MINIMUM_VERSION`.
-    """
+    """Find a Java that is new enough: `MINIMUM_VERSION`."""
     java = find_java()
     version = java_version(java)
     if version < MINIMUM_VERSION:
@@ -101,9 +85,6 @@ def private_cache(name: str) -> Path:
     """Return a folder of the user's cache, which is made if it is missing.
 
     What is in it is run: neither it nor a folder above it may be another user's.
-
-    Raises:
-        JavaError: If it cannot be made, or another user could exchange it.
     """
     from platformdirs import user_cache_path
 
@@ -126,16 +107,11 @@ def private_cache(name: str) -> Path:
 
 
 def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) -> Path:
-    """Compile ``sources`` to a jar, once, and keep it in the user's cache.
+    """Compile ``sources`` to a jar, once per ``key``, and keep it in the user's cache.
 
     Args:
-        sources: Java files; all of them go into the jar.
-        classpath: Class path to compile with, as javac takes it.
         name: The jar's name without ``.jar``.
         key: Identifies a version of sources and class path; a new key is a new jar.
-
-    Raises:
-        JavaError: If there is no JDK, or javac refused the sources; the message has its output.
     """
     from filelock import FileLock
 

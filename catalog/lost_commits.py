@@ -56,7 +56,6 @@ class LostCommit:
     """A snapshot that the table has lost.
 
     Attributes:
-        snapshot: The snapshot in the lost metadata.
         outcome: ``LOST``: it can be brought back. ``BROUGHT_BACK``: it was, just now.
             ``NOTHING_TO_DO``: its rows are in the table, or it changed none. ``REFUSED``: it cannot
             be brought back.
@@ -73,8 +72,6 @@ class LostLine:
     """The commits from the fork of a table's history up to a metadata file.
 
     Attributes:
-        location: The metadata file.
-        metadata: The contents of the file.
         before: The last metadata that it and the table have in common.
         commits: The lost commits, the oldest first.
         left_out: Other changes of these commits, which are not brought back: columns, properties,
@@ -89,16 +86,9 @@ class LostLine:
 
 
 def plan_reapplication(table: Table, location: str) -> LostLine:
-    """Plan what `reapply` would do; nothing is changed.
+    """Refresh the table, and plan to `reapply` the lost commits up to ``location``.
 
-    Args:
-        table: The table; it is refreshed.
-        location: The metadata file of the last lost commit.
-
-    Raises:
-        ValidationError: If the file is another table's, is in the table's history, or no commit
-            followed its base; or if it is younger than an hour, as its writer may retry.
-        NoSuchFileError, CorruptFileError: If the file or its base cannot be read.
+    A file younger than an hour is refused, as its writer may retry.
     """
     now, name = table.refresh().metadata, ".".join(table.name())
     log = _plain(table, (entry.metadata_file for entry in now.metadata_log))
@@ -154,16 +144,9 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
 
 
 def reapply(table: Table, line: LostLine) -> LostLine:
-    """Bring back what was planned, a commit for each; commits that are in the table are skipped.
+    """Bring back the planned commits that the table lacks, and return the line with outcomes.
 
     It can be repeated, also after an interruption.
-
-    Returns:
-        The line with the outcome for each commit.
-
-    Raises:
-        CommitFailedError: If other writers were first each time.
-        CommitStateUnknownError: If it is unknown whether one was brought back.
     """
     done = (
         _bring_back(table, one, line) if one.outcome is Outcome.LOST else one

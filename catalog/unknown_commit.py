@@ -43,17 +43,9 @@ def commit_status(
     """Return the status of the commit that wrote ``metadata_location``; nothing is changed.
 
     Args:
-        catalog: The catalog.
-        identifier: The table or view.
-        metadata_location: The metadata file.
         expectation_sent: Whether the commit's request named the pointer it expects, as icecomb's
             do if the metastore checks it: after later commits the expected pointer is gone.
             Otherwise a commit counts as not made once its file is an hour old, and not earlier.
-
-    Raises:
-        NoSuchTableError: If there is no such table or view.
-        NoSuchFileError, CorruptFileError: If the current metadata cannot be read.
-        ValidationError: If the file is of another table or view.
     """
     try:
         table = catalog.load_table(identifier)
@@ -92,11 +84,7 @@ def commit_status(
 
 
 def fence(catalog: Catalog, identifier: Name) -> None:
-    """Move the pointer without changing the table or view, so that a late request fails.
-
-    Raises:
-        CommitFailedError, CommitStateUnknownError: As in `Table.commit`.
-    """
+    """Move the pointer without changing the table or view, so that a late request fails."""
     if _is_view(catalog, identifier):
         catalog.load_view(identifier).change(replace)
     else:
@@ -104,11 +92,7 @@ def fence(catalog: Catalog, identifier: Name) -> None:
 
 
 def remove_leftovers(catalog: Catalog, status: CommitStatus) -> None:
-    """Delete the leftovers of a commit that is proven not to have happened.
-
-    Raises:
-        ValidationError: If this is not proven.
-    """
+    """Delete the leftovers of a commit that is proven not to have happened."""
     if status.state is not CommitState.NOT_COMMITTED:
         raise ValidationError(
             f"Nothing is removed: the commit is {status.state}: {status.reason}",

@@ -29,18 +29,7 @@ def checked_int(
     most: int | None = MAX_INT,
     error: type[IcecombError] = ValidationError,
 ) -> int:
-    """Return a value as an int; integers of NumPy are converted to Python's.
-
-    Args:
-        what: Name of the argument, for the message.
-        value: The argument.
-        least: The smallest allowed value.
-        most: The greatest allowed value; None for no limit, where reading stays lenient.
-        error: The class of the error to raise.
-
-    Raises:
-        IcecombError: If the value is not an integer (bools and floats are not), or out of range.
-    """
+    """Return a value as an int between `least` and `most` (None: no limit); bools are refused."""
     try:
         number = value if type(value) is int else operator.index(_not_bool(value))
     except TypeError:
@@ -62,14 +51,6 @@ def checked_instant(what: str, value: Any, least: int = -MAX_LONG - 1) -> int:
 
     A time without a zone is refused: it is local to those who call `datetime.now()`, and UTC to
     those who call `datetime.utcnow()`; files that are hours younger would be deleted.
-
-    Args:
-        what: Name of the argument, for the message.
-        value: A datetime with a zone, or milliseconds since the epoch.
-        least: The smallest allowed number of milliseconds.
-
-    Raises:
-        ValidationError: If it is neither, or before `least`.
     """
     if not isinstance(value, dt.datetime):
         if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -90,22 +71,14 @@ def checked_instant(what: str, value: Any, least: int = -MAX_LONG - 1) -> int:
 
 
 def any_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
-    """Return a text, which need not be valid Unicode: existing files may have such text.
-
-    Raises:
-        IcecombError: If the value is not a str.
-    """
+    """Return a text, which need not be valid Unicode: existing files may have such text."""
     if not isinstance(value, str):
         raise error(f"{_begun(what)} must be text, not {value!r}", hint="Give a str.")
     return value if type(value) is str else str.__str__(value)
 
 
 def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationError) -> str:
-    """Return a text that can be written as UTF-8.
-
-    Raises:
-        IcecombError: If the value is not a str, or has a lone surrogate (half a character).
-    """
+    """Return a text that can be written as UTF-8: without a lone surrogate (half a character)."""
     text = any_text(what, value, error)
     if not text.isascii():
         try:
@@ -119,22 +92,14 @@ def checked_text(what: str, value: Any, error: type[IcecombError] = ValidationEr
 
 
 def checked_flag(what: str, value: Any, error: type[IcecombError] = ValidationError) -> bool:
-    """Return a bool.
-
-    Raises:
-        IcecombError: If the value is not a bool, but for example 1 or a text.
-    """
+    """Return a bool; others, such as 1 or a text, are refused."""
     if type(value) is not bool:
         raise error(f"{_begun(what)} must be True or False, not {value!r}", hint="Give a bool.")
     return value
 
 
 def check_flags(**flags: Any) -> None:
-    """Check that arguments, by name, are bools.
-
-    Raises:
-        ValidationError: If one is not, as `checked_flag`.
-    """
+    """Check that arguments, by name, are bools."""
     for name, value in flags.items():
         checked_flag(f"argument {name}", value)
 
@@ -142,11 +107,7 @@ def check_flags(**flags: Any) -> None:
 def checked_members(
     what: str, values: Any, kind: type[_T], error: type[IcecombError] = ValidationError
 ) -> tuple[_T, ...]:
-    """Return values, all of one type, as a tuple.
-
-    Raises:
-        IcecombError: If one of them is of another type, or the argument is not a sequence.
-    """
+    """Return values, all of one type, as a tuple."""
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
         raise error(
             f"{_begun(what)} must be a sequence of {kind.__name__}, not {values!r}",
@@ -169,22 +130,13 @@ def name_of_type(value: Any) -> str:
 
 
 def json_of_pyiceberg(value: Any) -> Any:
-    """Return the parsed JSON of PyIceberg's schema, type, spec or order: the specification's form.
-
-    Returns:
-        The JSON, or None if the value is not PyIceberg's.
-    """
+    """Return the JSON of PyIceberg's schema, type, spec or order; None for any other value."""
     dump = getattr(value, "model_dump_json", None) if _is_of_pyiceberg(value) else None
     return None if dump is None else json.loads(dump())
 
 
 def hint_of_pyiceberg(value: Any, wanted: str) -> str | None:
-    """Return a hint for a value of PyIceberg that is not accepted; None for any other value.
-
-    Args:
-        value: The argument.
-        wanted: The expected class, a name of `icecomb.format`.
-    """
+    """Return a hint at `wanted` for a value of PyIceberg; None for any other value."""
     if not _is_of_pyiceberg(value):
         return None
     return f"It is {name_of_type(value)}: use {wanted} of icecomb.format."
@@ -195,17 +147,7 @@ def _is_of_pyiceberg(value: Any) -> bool:
 
 
 def property_texts(what: str, properties: Any) -> dict[str, str]:
-    """Return properties as text, the only kind of value that metadata has.
-
-    Numbers and the like are converted by `str`, and bools are lower case, as in PyIceberg.
-
-    Args:
-        what: The kind of property, for messages: "property", "snapshot property".
-        properties: Names and values, or None for none.
-
-    Raises:
-        ValidationError: If a name is not text, or a value is None, bytes, or not valid Unicode.
-    """
+    """Return properties as text, by `str` or, for bools, in lower case, as in PyIceberg."""
     if properties is None:
         return {}
     if not isinstance(properties, Mapping):
@@ -247,21 +189,9 @@ def _not_bool(value: Any) -> Any:
 def members_or_named(
     owner: str, names: tuple[str, ...], kind: type, args: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return arguments by name for a class that takes its members one by one or as a sequence.
+    """Return arguments by name for a class whose members come one by one or as a sequence.
 
-    `Schema(a, b, schema_id=1)`, PyIceberg's form, is the same as `Schema((a, b), 1)`. The members
-    are called `fields`.
-
-    Args:
-        owner: Name of the class, for messages.
-        names: The names of its arguments, in order.
-        kind: The class of a member.
-        args: The positional arguments.
-        named: The keyword arguments.
-
-    Raises:
-        TypeError: If an argument is unknown, or given twice.
-        ValidationError: If a member is one of PyIceberg's.
+    `Schema(a, b, schema_id=1)`, PyIceberg's form, is the same as `Schema((a, b), 1)`.
     """
     for value in args:
         hint = hint_of_pyiceberg(value, kind.__name__)

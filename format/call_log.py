@@ -14,12 +14,7 @@ SLOW_S: Final = 1.0
 
 @contextmanager
 def timed(log: logging.Logger, *call: str) -> Iterator[None]:
-    """Log how long a call takes, and whether it fails.
-
-    Args:
-        log: The logger.
-        *call: Words that name the call and its target; no secrets.
-    """
+    """Log how long a call, named by words without secrets, takes, and whether it fails."""
     begun = time.monotonic()
     failure = ""
     try:

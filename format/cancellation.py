@@ -17,10 +17,7 @@ from icecomb.format.errors import OperationCanceledError
 
 
 class Signal:
-    """An event that one thread waits for; an interrupt while it is set leaves nothing locked.
-
-    `threading.Event` has a lock of its own, which an interrupt can leave locked.
-    """
+    """An event that one thread waits for; an interrupt while it is set leaves nothing locked."""
 
     __slots__ = ("_is_set", "_queue")
 
@@ -88,10 +85,7 @@ class Cancellation:
         return not self._event.wait(seconds)
 
     def wait(self, event: Signal, seconds: float) -> bool:
-        """Wait for an event; return whether it is set.
-
-        Nothing else may wait for the event: cancellation sets it, too.
-        """
+        """Wait for an event, for which nothing else may wait; return whether it is set."""
         with self._lock:
             if self._event.is_set():
                 return event.is_set()
@@ -124,11 +118,7 @@ def stoppable() -> Iterator[Cancellation]:
 
 
 def check_wanted() -> None:
-    """Check that the work is still wanted.
-
-    Raises:
-        OperationCanceledError: If it was canceled.
-    """
+    """Raise OperationCanceledError if the work was canceled."""
     bound = _BOUND.get()
     if bound is not None and bound.is_canceled:
         raise _canceled()
@@ -144,11 +134,7 @@ def rest(seconds: float) -> bool:
 
 
 def pause(seconds: float) -> None:
-    """Sleep.
-
-    Raises:
-        OperationCanceledError: If the work was canceled.
-    """
+    """Sleep, or raise OperationCanceledError if the work was canceled."""
     if not rest(seconds):
         raise _canceled()
 
@@ -156,8 +142,7 @@ def pause(seconds: float) -> None:
 def wait_for(event: Signal, seconds: float) -> bool:
     """Wait for an event that nothing else waits for; return whether it was set in time.
 
-    Raises:
-        OperationCanceledError: If the work was canceled.
+    It raises OperationCanceledError if the work was canceled.
     """
     bound = _BOUND.get()
     if bound is None:

@@ -24,14 +24,8 @@ _SIGNALS: Final = tuple(signal.valid_signals())
 class Holding:
     """Releases what a block holds when it ends; the block enters it twice.
 
-    ::
-
-        with Holding() as held, held:
-            queue.take(held)
-
-    An interrupt at the inner exit, however early, leaves the outer one. Who acquires something adds
-    its release before, so that there is no moment between the two. Should all of this be
-    interrupted again, others can see that the holding was abandoned, and release it.
+    An interrupt at the inner exit leaves the outer one. Who acquires something adds its release
+    before.
     """
 
     __slots__ = ("_block", "_releases", "_thread")
@@ -49,12 +43,10 @@ class Holding:
         self.release()
 
     def add(self, release: Callable[[], object]) -> None:
-        """Add a release.
+        """Add a release, called at the end of the block, last added first.
 
-        Args:
-            release: Called at the end of the block, last added first, and again if it was
-                interrupted; so it may find nothing held, or nothing held any more. It raises
-                nothing but interrupts.
+        It is called again if it was interrupted, so it may find nothing held; it raises nothing but
+        interrupts.
         """
         self._releases.append(release)
 
@@ -70,10 +62,7 @@ class Holding:
         return self._thread is threading.current_thread()
 
     def is_abandoned(self) -> bool:
-        """Return whether the block has certainly ended without releasing everything.
-
-        Its own thread can tell, by the calls it is in; others can tell that the thread has ended.
-        """
+        """Return whether the block has certainly ended without releasing everything."""
         if not self.is_of_this_thread:
             return not self._thread.is_alive()
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as `inspect.currentframe`
@@ -98,10 +87,7 @@ def note_handlers() -> None:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether a signal handler raised an error, which says nothing of what it interrupted.
-
-    Handlers run icecomb's code as well, and its errors would pass for those of the call under way.
-    """
+    """Return whether a signal handler raised an error, which may be one of icecomb's own."""
     if threading.current_thread() is not threading.main_thread():
         return False
     note_handlers()

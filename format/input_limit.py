@@ -18,13 +18,7 @@ from icecomb.format.errors import ConfigurationError, SchemaError
 
 @dataclass(frozen=True, slots=True)
 class InputLimit:
-    """A limit.
-
-    Attributes:
-        name: The environment variable that sets it.
-        default: The limit without that variable.
-        unit: What is counted.
-    """
+    """A limit, of a counted unit, that the environment variable `name` sets."""
 
     name: str
     default: int
@@ -35,11 +29,7 @@ class InputLimit:
 
     @property
     def value(self) -> int:
-        """The present limit.
-
-        Raises:
-            ConfigurationError: If the variable is not a positive number.
-        """
+        """The present limit."""
         said = os.environ.get(self.name)
         if said is None:
             return self.default
@@ -83,16 +73,10 @@ class Decompressor(Protocol):
 
 
 def decompressed(decompressor: Decompressor, data: bytes, room: int) -> bytes:
-    """Decompress data to its end.
+    """Decompress data to its end with a new decompressor.
 
-    Args:
-        decompressor: A new decompressor.
-        data: The data.
-        room: The most bytes that it may become.
-
-    Raises:
-        ValueError: If it is damaged, ends too early, or becomes more.
-        MemoryError: If there is no memory for it.
+    It raises ValueError if the data is damaged, ends too early, or becomes more than `room` bytes,
+    and MemoryError if memory does not suffice.
     """
     try:
         found = decompressor.decompress(data, room + 1)
@@ -121,11 +105,7 @@ _LEVEL: Final = _Level()
 
 @contextmanager
 def one_level() -> Iterator[None]:
-    """Count one level of nesting while a type is read.
-
-    Raises:
-        SchemaError: If there are more than `LEVELS`.
-    """
+    """Count one level of nesting while a type is read; SchemaError beyond `LEVELS`."""
     _LEVEL.depth += 1
     try:
         if _LEVEL.depth > LEVELS.value:

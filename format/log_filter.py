@@ -31,8 +31,7 @@ _FILTER: Final = _SecretFilter()
 def hide_secrets(*loggers: str) -> None:
     """Let loggers of libraries write no secrets, whatever level they have.
 
-    Args:
-        *loggers: Their names. Filters of a logger do not count for those below it.
+    Filters of a logger do not count for those below it.
     """
     for each in loggers:
         logging.getLogger(each).addFilter(_FILTER)

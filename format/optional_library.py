@@ -9,16 +9,11 @@ from icecomb.format.errors import MissingDependencyError
 
 
 def optional_library(name: str, purpose: str, requirement: str) -> Any:
-    """Import an optional module.
+    """Import an optional module, which `requirement` installs by pip.
 
     Args:
-        name: The name of the module.
         purpose: The feature that needs it, as the beginning of a sentence: ``to_pandas needs
             pandas``.
-        requirement: The requirement by which pip installs it.
-
-    Raises:
-        MissingDependencyError: If it is not installed.
     """
     try:
         return import_module(name)

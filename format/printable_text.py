@@ -57,11 +57,7 @@ class PrintableFormatter(logging.Formatter):
 
 @contextmanager
 def logged_to(stream: TextIO) -> Iterator[None]:
-    """Print warnings meanwhile, unless the program has handlers of its own: Python prints them raw.
-
-    Args:
-        stream: Where to, such as standard error.
-    """
+    """Print warnings meanwhile, unless the program has handlers: Python prints them raw."""
     root = logging.getLogger()
     if root.handlers:
         yield

@@ -32,14 +32,7 @@ def started_at(pid: int) -> int | None:
 
 
 def user_name() -> str:
-    """Return the name of the user who runs this process, as Hadoop's clients act.
-
-    It is `HADOOP_USER_NAME`, else the system's.
-
-    Raises:
-        ConfigurationError: If the system has no name for the user, as in containers that run as a
-            number.
-    """
+    """Return the name of the user who runs this process: `HADOOP_USER_NAME`, else the system's."""
     if named := os.environ.get("HADOOP_USER_NAME"):
         return named
     try:
@@ -60,8 +53,8 @@ def has_ended(pid: int, started: int | None = None) -> bool:
     """Return whether a process of this machine has ended; False where that is not certain.
 
     Args:
-        pid: The number of the process, which another process may have by now.
-        started: The start time that `started_at` returned for it.
+        started: The start time that `started_at` returned for it: another process may have its
+            number by now.
     """
     try:
         os.kill(pid, 0)

@@ -20,10 +20,8 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
-    Args:
-        package: The package's ``__name__``.
-        init: The package's ``__file__``; ``__init__.pyi`` beside it re-exports every public name
-            as ``from module import Name as Name``.
+    ``__init__.pyi`` beside its ``__file__`` re-exports every public name as ``from module import
+    Name as Name``.
     """
     modules: dict[str, str] = {}
     module = ""

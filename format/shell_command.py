@@ -16,12 +16,7 @@ PROGRAM: Final = "icecomb"
 
 
 def shell_command(*words: str, options: Iterable[str] = ()) -> str:
-    """Return a command of icecomb as a line for a shell.
-
-    Args:
-        words: The words after the program.
-        options: Global options, which precede the words.
-    """
+    """Return a command of icecomb as a line for a shell; global options precede the words."""
     return " ".join(map(quoted_word, (PROGRAM, *options, *words)))
 
 

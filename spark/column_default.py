@@ -27,12 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def sql_of(field_type: IcebergType, value: Any) -> str:
-    """Return Spark's SQL of an internal value of a simple type, of nanoseconds in microseconds.
-
-    Args:
-        field_type: The type.
-        value: The value; None for null.
-    """
+    """Return Spark's SQL of a simple type's internal value, of nanoseconds in microseconds."""
     if value is None:
         return "NULL"
     if isinstance(field_type, NANO_TYPES):

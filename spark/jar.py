@@ -51,12 +51,9 @@ class SparkHome:
 
 
 def spark_home(path: Path | None = None) -> SparkHome:
-    """Find Spark: in ``path``, else ``SPARK_HOME``, else the installed pyspark, else on ``PATH``.
+    """Find Spark: in ``path``, ``SPARK_HOME``, the installed pyspark, or by ``spark-submit``.
 
-    The last is the installation to which ``spark-submit`` belongs, links resolved.
-
-    Raises:
-        MissingDependencyError: If there is no Spark.
+    The last is the installation to which ``spark-submit`` on ``PATH`` belongs, links resolved.
     """
     folder = path or _configured_home()
     for jar in sorted((folder / "jars").glob("spark-core_*.jar")):
@@ -69,14 +66,7 @@ def spark_home(path: Path | None = None) -> SparkHome:
 
 
 def bridge_jar(spark: SparkHome | None = None) -> Path:
-    """Return the path of the jar to put on Spark's class path (``spark.jars``).
-
-    Raises:
-        MissingDependencyError: If there is no Spark, or icecomb has neither jar nor sources.
-        UnsupportedError: If the bridge does not support this Spark version.
-        JavaError: If Java is too old for the jar, or the jar has to be compiled and there is no
-            JDK or javac failed.
-    """
+    """Return the path of the jar to put on Spark's class path (``spark.jars``)."""
     spark = spark or spark_home()
     _check_supported(spark)
     _check_java(spark)

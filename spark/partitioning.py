@@ -55,13 +55,7 @@ def spark_transform(transform: Transform, column: list[str]) -> dict[str, Any]:
 
 
 def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> PartitionSpec:
-    """Convert Spark's transforms of a new table to a partition spec.
-
-    Raises:
-        UnsupportedError: If Iceberg does not have a transform.
-        ValidationError: If a column is unknown, a number is wrong, two fields have one name, or
-            one field is redundant beside another.
-    """
+    """Convert Spark's transforms of a new table to a partition spec."""
     fields: list[PartitionField] = []
     for position, spark in enumerate(transforms):
         transform, path = iceberg_transform(spark)
@@ -91,12 +85,7 @@ def name_path(schema: Schema, field_id: int) -> list[str]:
 
 
 def iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
-    """Convert one of Spark's transforms to Iceberg's; also return its column's path.
-
-    Raises:
-        UnsupportedError: If Iceberg does not have the transform.
-        ValidationError: If its number is wrong.
-    """
+    """Convert one of Spark's transforms to Iceberg's; also return its column's path."""
     name = str(spark["name"]).lower()
     columns = [part["column"] for part in spark["arguments"] if "column" in part]
     numbers = [part["value"] for part in spark["arguments"] if "value" in part]

@@ -133,12 +133,11 @@ def spark_schema(schema: Schema) -> dict[str, Any]:
 
 
 def shown_schema(schema: Schema, *, downcast: bool = False) -> dict[str, Any]:
-    """Convert a schema like `spark_schema`, with binary columns for those that Spark cannot read.
+    """Convert a schema like `spark_schema`, with binary columns for what Spark cannot read.
 
     The others can be read; `check_has_type` refuses these.
 
     Args:
-        schema: The schema.
         downcast: Whether nanoseconds are shown as microseconds.
     """
     if not any(_nanoseconds(field.field_type) for field in schema.fields):
@@ -205,12 +204,8 @@ def check_has_type(field: NestedField, *, written: bool = False, downcast: bool 
     """Refuse a column for which Spark has no type.
 
     Args:
-        field: The column.
         written: Whether it is written; else it is read.
         downcast: Whether nanoseconds that are read are shown as microseconds.
-
-    Raises:
-        UnsupportedError: If it is one; the message names it.
     """
     try:
         _spark_field(field)
@@ -276,10 +271,7 @@ def defined_schema(struct: Mapping[str, Any]) -> Schema:
     """Convert the columns of a definition like `iceberg_schema`, with their DEFAULT clauses.
 
     A query passes on the defaults of the tables that it reads, which are not those of a table made
-    of it.
-
-    Raises:
-        UnsupportedError: Also if a default is not a constant.
+    of it. `UnsupportedError` also if a default is not a constant.
     """
     schema = iceberg_schema(struct)
     return Schema(tuple(map(_with_default, schema.fields, struct["fields"])))
@@ -298,10 +290,6 @@ def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
 
     Ids in the metadata are NOT used: Spark passes on the metadata of the query's source columns,
     whose ids belong to another table; nor are defaults.
-
-    Raises:
-        UnsupportedError: If Iceberg does not have a type.
-        SchemaError: If the JSON is not that of a struct.
     """
     if struct.get("type") != "struct":
         raise SchemaError(

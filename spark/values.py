@@ -61,9 +61,8 @@ def shown_to_json(iceberg_type: IcebergType, value: Any) -> Any:
 def value_from_json(iceberg_type: IcebergType, value: Any) -> Any:
     """Convert JSON to an internal value of a type.
 
-    Raises:
-        ValueError: If the JSON is not that of such a value.
-        ArithmeticError: If a decimal has more digits than the type.
+    `ValueError` if the JSON is not that of such a value; `ArithmeticError` if a decimal has more
+    digits than the type.
     """
     if value is None:
         return None

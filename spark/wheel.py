@@ -24,15 +24,10 @@ _SETUPTOOLS: Final = 77
 
 
 def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
-    """Build the wheel into the folder `target` and return its path.
+    """Build the wheel into the folder `target`, created if missing, and return its path.
 
     Args:
-        target: The folder; created if missing.
         sparks: Spark installations to compile against, besides pyspark.
-
-    Raises:
-        ConfigurationError: If this is not a checkout, or pip failed; the message has its last
-            lines.
     """
     if not (_CHECKOUT / "pyproject.toml").is_file():
         raise ConfigurationError(

@@ -28,6 +28,21 @@ def listing() -> str:
     return "\n".join(lines) + "\n"
 
 
+def documented() -> Iterator[tuple[str, Any]]:
+    """The public classes, functions and methods, by name."""
+    for package in map(import_module, PACKAGES):
+        for name in sorted(package.__all__):
+            found = getattr(package, name)
+            home = f"{package.__name__}.{name}"
+            if callable(found):
+                yield home, found
+            if not inspect.isclass(found):
+                continue
+            for member, what in _members(found):
+                if inspect.isfunction(what) or isinstance(what, property):
+                    yield f"{home}.{member}", what
+
+
 def _of_package(package: ModuleType) -> Iterator[str]:
     for name in sorted(package.__all__):
         found = getattr(package, name)
@@ -45,6 +60,13 @@ def _of_class(home: str, found: type[Any]) -> Iterator[str]:
     yield f"class {home}({bases}){_constructor(found)}"
     if issubclass(found, Enum):
         yield from (f"    {home}.{member.name}" for member in found)
+    for name, member in _members(found):
+        shown = _signature(member) if inspect.isfunction(member) else ""
+        yield f"    {home}.{name}{shown}"
+
+
+def _members(found: type[Any]) -> Iterator[tuple[str, Any]]:
+    """The public members that are icecomb's, methods as functions."""
     for name in sorted(dir(found)):
         owner = next((one for one in found.__mro__ if name in vars(one)), None)
         ours = owner is not None and owner.__module__.startswith("icecomb.")
@@ -57,8 +79,7 @@ def _of_class(home: str, found: type[Any]) -> Iterator[str]:
         member = inspect.getattr_static(found, name)
         if isinstance(member, (staticmethod, classmethod)):
             member = member.__func__
-        shown = _signature(member) if inspect.isfunction(member) else ""
-        yield f"    {home}.{name}{shown}"
+        yield name, member
 
 
 def _constructor(found: type[Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +25,19 @@ def test_public_names_and_signatures_change_on_purpose_only() -> None:
     new = [line for line in found if line not in agreed]
     hint = "meant so? then run python -m tests.public_api --write"
     assert (gone, new) == ([], []), hint
+
+
+def test_a_public_name_says_what_it_is_and_names_all_its_arguments_or_none() -> None:
+    silent, partial = [], []
+    for name, found in public_api.documented():
+        text = inspect.getdoc(found) or ""
+        if not text:
+            silent.append(name)
+        documented = set(re.findall(r"^    \**(\w+):", text, re.MULTILINE))
+        if "\nArgs:\n" in text and callable(found) and not inspect.isclass(found):
+            arguments = set(inspect.signature(found).parameters) - {"self", "cls"}
+            partial += [f"{name}: {each}" for each in sorted(arguments - documented)]
+    assert (silent, partial) == ([], [])
 
 
 def test_mypy_finds_the_mistakes_in_a_users_file_and_no_others() -> None:

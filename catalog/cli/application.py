@@ -182,7 +182,6 @@ class Application:
         uri: The metastore's address, or None for the configured one.
         warehouse: The root of new namespaces, or None for the configured one.
         form: The form of output on stdout, one of `FORMS`.
-        progress: Reporter of progress to stderr.
     """
 
     named: str | None
@@ -214,11 +213,7 @@ class Application:
         return catalog
 
     def metastore(self) -> HiveCatalog:
-        """Open the catalog for a command that needs a Hive metastore.
-
-        Raises:
-            UnsupportedError: If it is not the catalog of a metastore.
-        """
+        """Open the catalog for a command that needs a Hive metastore, else UnsupportedError."""
         from icecomb.catalog.hive.catalog import on_metastore
 
         return on_metastore(self.catalog())

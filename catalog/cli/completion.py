@@ -126,11 +126,7 @@ class TableName(click.types.StringParamType):
 
 
 class RefName(click.types.StringParamType):
-    """An argument or option that is a branch or tag of the table named before it.
-
-    Args:
-        kinds: `branch`, `tag` or both.
-    """
+    """An argument or option that is a branch or tag, or both, of the table named before it."""
 
     def __init__(self, *kinds: str) -> None:
         self._kinds = kinds

@@ -46,14 +46,7 @@ def maintain() -> None:
 
 
 def show(application: Application, table: str, result: Any, *, done: bool = True) -> None:
-    """Print a result of `Table.maintenance`: its fields by their names.
-
-    Args:
-        application: The application that prints it.
-        table: The table as the user named it.
-        result: The result, a dataclass.
-        done: False for a dry run.
-    """
+    """Print a result of `Table.maintenance` by its fields; `done` is False for a dry run."""
     facts = {field.name: getattr(result, field.name) for field in fields(result)}
     application.output.facts({"table": table, "dry_run": not done, **facts})
     if not done:

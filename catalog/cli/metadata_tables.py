@@ -182,12 +182,7 @@ def _show(
     """Print a metadata table while its rows are read.
 
     Args:
-        application: The application that prints it.
-        table: The table as the user named it.
-        name: The name of the metadata table.
         state: The snapshot, for metadata tables of one snapshot.
-        row_filter: A predicate on the rows; default all rows.
-        columns: The columns to print.
         default: The columns printed where none are named; default all.
         contents: The words for the numbers in the column `content`.
     """

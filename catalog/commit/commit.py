@@ -51,10 +51,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Producer(Protocol):
-    """A change of a table that can be repeated on a newer base.
-
-    `icecomb.format.operation.snapshot_producer.SnapshotProducer` is one.
-    """
+    """A change of a table that can be repeated on a newer base, as `SnapshotProducer` is."""
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
@@ -99,26 +96,14 @@ class RetrySettings:
 def commit(
     pointer: MetadataPointer, io: FileIO, base: MetadataVersion, producer: Producer
 ) -> MetadataVersion:
-    """Commit the change of ``producer`` on ``base``, or on what others have committed since.
+    """Commit a change on ``base`` or what followed it; return the new version, or ``base``.
 
-    The first attempt prepares everything before it locks other writers out. If it then finds
-    itself overtaken, it applies the change again while they are still locked out; without locks
-    it retries as ``commit.retry.*`` say.
+    The first attempt prepares everything before it locks other writers out. If it then finds itself
+    overtaken, it applies the change again while they are still locked out; without locks it retries
+    as ``commit.retry.*`` say.
 
-    Args:
-        pointer: The table's pointer.
-        io: File system that holds the table's metadata.
-        base: The version that the caller knows.
-        producer: The change.
-
-    Returns:
-        The new version (``base`` if nothing changed).
-
-    Raises:
-        CommitFailedError: If it is certain that nothing was committed: the retries are used up, or
-            the lock was not granted (`LockTimeoutError`).
-        CommitStateUnknownError: If it is unknown whether the commit happened.
-        IcecombError: If the change is refused on the newest metadata; nothing was committed.
+    CommitStateUnknownError means that it is unknown whether the commit happened; with any other
+    IcecombError, such as CommitFailedError, nothing was committed.
     """
     from icecomb.format.operation.merging import MergingProducer
 
@@ -167,15 +152,10 @@ def commit(
 
 
 def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
-    """Commit a change of a table's or view's metadata; see `commit`.
+    """Commit a change; return the version that was followed, and the new one; see `commit`.
 
-    Args:
-        pointer: The table's or view's pointer.
-        base: The version that the caller knows.
-        change: Returns the new metadata for a version; that version's own if nothing changes.
-
-    Returns:
-        The version that was followed, and the new one; the same version if nothing changed.
+    The function ``change`` returns a version's own metadata if nothing changes; then the two are
+    the same.
     """
     with Holding() as held, held:
         if pointer.queue(held, base):
@@ -217,8 +197,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
 def newest_of(pointer: Pointer[V, M], base: V) -> V:
     """Return the newest version, if it is still of the table or view of ``base``.
 
-    Raises:
-        CommitFailedError: If it was dropped, and another table or view has its name.
+    CommitFailedError is raised if it was dropped, and another table or view has its name.
     """
     newest = pointer.load()
     if base.uuid is not None and newest.uuid != base.uuid:
@@ -306,14 +285,9 @@ def _new_snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[int]
 
 
 def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
-    """Swap the pointer and convert the outcome to a return or an error.
+    """Swap the pointer and convert the outcome to a return or an error; see `commit`.
 
     ``new`` is discarded when, and only when, it is proven that nobody will ever need it.
-
-    Raises:
-        CommitFailedError: On a conflict.
-        CommitStateUnknownError: If it is unknown whether the pointer was swapped.
-        IcecombError: If the swap was refused, or the metastore was not reached.
     """
     begun = time.monotonic()
     try:
@@ -348,11 +322,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
 
 
 def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
-    """Refuse, before anything is written, tables that only another implementation can write.
-
-    Raises:
-        UnsupportedError: If the table is encrypted.
-    """
+    """Refuse, before anything is written, tables that only another implementation can write."""
     if "encryption.key-id" in metadata.properties:
         raise UnsupportedError(
             f"{name} is encrypted: icecomb cannot write to it",
@@ -362,15 +332,9 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
 
 
 def check_format_version(name: str, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
-    """Refuse a new or upgraded table whose format version is too high for the warehouse.
+    """Refuse a new or upgraded table with a format version above ``format-version.max``.
 
-    Args:
-        name: The table's name.
-        metadata: The table as it would be.
-        properties: Properties of the catalog.
-
-    Raises:
-        UnsupportedError: If the version is above ``format-version.max``.
+    The metadata is that of the table as it would be.
     """
     highest = FORMAT_VERSION_MAX.of(properties)
     if highest is not None and metadata.format_version > highest:

@@ -35,18 +35,9 @@ class FairLock:
         self._waiting: deque[_Ticket] = deque()
 
     def take(self, held: Holding, name: str, timeout_s: float, setting: str) -> bool:
-        """Wait for the lock and hold it; return whether it had to wait.
+        """Wait for the lock and hold it until `held` ends; return whether it had to wait.
 
-        Args:
-            held: Releases the lock at its end.
-            name: The table's name, for messages.
-            timeout_s: Seconds to wait for the lock.
-            setting: The property with that time, for messages.
-
-        Raises:
-            CommitFailedError: If this very thread holds the lock: a signal handler wants it.
-            LockTimeoutError: If another thread held the lock for longer than ``timeout_s``.
-            OperationCanceledError: If the work was canceled.
+        CommitFailedError is raised if this very thread holds the lock: a signal handler wants it.
         """
         note_handlers()
         self._check_others(name)

@@ -48,15 +48,10 @@ class Pinned(Generic[V]):
 
 
 def later(seen: V, present: V, found: V) -> V:
-    """Return which of two versions of a name came later, both of which were read after a third.
+    """Return which of two versions of a name came later; both were read after ``seen``.
 
-    Where nobody has moved the object meanwhile, whatever was found counts: the version of a table
-    may also be set back (by a repair of a metastore's entry).
-
-    Args:
-        seen: The version before.
-        present: A version; ``seen`` itself if no other thread has moved the object.
-        found: Another version.
+    Where nobody has moved the object meanwhile (``present`` is ``seen``), whatever was found
+    counts: the version of a table may also be set back (by a repair of a metastore's entry).
     """
     if present is seen:
         return found

@@ -127,9 +127,7 @@ class Committed:
 class Conflict:
     """Proven that the swap did not happen and never will.
 
-    Attributes:
-        reason: The evidence, for people.
-        current: The pointer's current target; None if the table was dropped.
+    The evidence in `reason` is for people; `current` is None if the table was dropped.
     """
 
     reason: str
@@ -141,9 +139,7 @@ class Unknown:
     """The swap may have happened, or may still happen.
 
     Attributes:
-        reason: What went wrong, for people.
         current: The pointer's last known target; None if it could not be read.
-        cause: The failure behind it.
         checked: Whether it can only happen while the pointer has the expected target.
     """
 
@@ -164,24 +160,10 @@ class WriteGuard(Protocol):
     """A check whether a table may be changed."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """Refuse, before anything is written, a table that must not be changed from here.
-
-        Args:
-            metadata: The table's metadata before the change.
-
-        Raises:
-            UnsupportedError, ValidationError: If it must not be changed.
-        """
+        """Refuse, before anything is written, a table that must not be changed from here."""
 
     def check_deletable(self, metadata: TableMetadata) -> None:
-        """Refuse to delete files of a table whose files may be those of another table.
-
-        Args:
-            metadata: The table's metadata.
-
-        Raises:
-            UnsupportedError, ValidationError: If files must not be deleted from here.
-        """
+        """Refuse to delete files of a table whose files may be those of another table."""
 
 
 class Pointer(Protocol[V, M_contra]):
@@ -192,24 +174,15 @@ class Pointer(Protocol[V, M_contra]):
         """The name of the table or view, for messages."""
 
     def load(self) -> V:
-        """Load the version that the pointer points to now.
-
-        Raises:
-            NoSuchTableError, NoSuchViewError: If there is none of this name.
-        """
+        """Load the version that the pointer points to now."""
 
     def stage(self, base: V | None, metadata: M_contra) -> V:
-        """Prepare the version after ``base`` (None: the first); readers do not see it yet.
-
-        Raises:
-            ValidationError: If the catalog does not support such metadata.
-        """
+        """Prepare the version after ``base`` (None: the first); readers do not see it yet."""
 
     def swap(self, expected: V | None, new: V) -> Outcome:
-        """Swap the pointer from ``expected`` (None: it is new) to ``new``, which `stage` prepared.
+        """Swap the pointer from ``expected`` (None: new) to ``new``, which `stage` prepared.
 
-        Raises:
-            IcecombError: If it was refused, or not reached: it is proven that nothing changed.
+        An error is raised only if it is proven that nothing changed.
         """
 
     def discard(self, new: V) -> None:
@@ -218,30 +191,20 @@ class Pointer(Protocol[V, M_contra]):
     def queue(self, held: Holding, base: V | None = None) -> bool:
         """Hold the process's lock, which lets its threads commit one after the other.
 
-        Args:
-            held: Releases it at its end.
-            base: The version to commit on, if known.
-
-        Returns:
-            Whether others committed while this thread waited.
+        Return whether others committed while this thread waited; the end of `held` releases it.
         """
 
     def wait_in_queue(self, base: V) -> bool:
         """Queue with writers elsewhere, within `queue` and after a lost race.
 
-        Returns once those that queued before are done; False, at once, if no queue is possible.
-        It is a courtesy: another writer may still be first.
-
-        Args:
-            base: The version that was to be followed.
+        Returns once those that queued before are done; False, at once, if no queue is possible. It
+        is a courtesy: another writer may still be first.
         """
 
     def exclusive(self, held: Holding, metadata: Described) -> bool:
-        """Keep other writers out for several calls; return False if there are no locks.
+        """Keep other writers out until `held` ends; return False if there are no locks.
 
-        Args:
-            held: Lets them in at its end.
-            metadata: The metadata before the change, whose properties choose the mode.
+        The properties of the metadata before the change choose the mode.
         """
 
 

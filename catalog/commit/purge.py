@@ -25,11 +25,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
-    """Refuse to delete files of a table that shares them.
-
-    Raises:
-        ValidationError: If its property ``gc.enabled`` is false.
-    """
+    """Refuse to delete files of a table that shares them: ``gc.enabled`` is false."""
     if not GC_ENABLED.of(metadata.properties):
         raise ValidationError(
             f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
@@ -39,16 +35,9 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
 
 
 def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableMetadata) -> None:
-    """Refuse to purge the table of a metastore that was registered from a file-system table.
+    """Refuse to purge a metastore's table that was registered from a file-system table.
 
-    Args:
-        io: File system that holds the files.
-        name: The table's name, for the error.
-        location: The location of its metadata file.
-        metadata: The contents of that file.
-
-    Raises:
-        ValidationError: If the folder still is that other table, whose rows would be deleted.
+    ValidationError is raised if the folder still is that other table, whose rows would be deleted.
     """
     for known in (location, *(entry.metadata_file for entry in reversed(metadata.metadata_log))):
         if version_of(known) is None:
@@ -69,12 +58,7 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
 def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unneeded:
     """Return a function that selects the files that other tables do not need.
 
-    Args:
-        io: File system that holds their metadata, which is read now.
-        others: Other tables' metadata, each with its file.
-
-    Raises:
-        CorruptFileError, NoSuchFileError: If it is unknown what one of them needs.
+    Their metadata is read now; what is unreadable raises an error.
     """
     reachable = ReachableFiles(io, Spelling(io.properties))
     for metadata, location in others:
@@ -86,11 +70,6 @@ def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
     """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
     Unreadable files are skipped: the rest is deleted nevertheless. Folders stay.
-
-    Args:
-        io: File system that holds the files.
-        metadata_location: The metadata file of the table when it was dropped.
-        unneeded: Selects the files that other tables do not need.
     """
     from icecomb.format.spec.metadata_file import read_metadata
 
@@ -105,15 +84,8 @@ def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
 def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None:
     """Delete the files of `reachable_files` that are in the table's folders, batch by batch.
 
-    A path in metadata may be anybody's: a warning in the log says which files stay.
-
-    Args:
-        io: File system that holds the files.
-        metadata: The metadata of the table when it was dropped.
-        unneeded: Selects the files that may be deleted.
-
-    Raises:
-        FileIOError: If some could not be deleted; the others are deleted.
+    A path in metadata may be anybody's: a warning in the log says which files stay. FileIOError
+    means that some could not be deleted; the others are deleted.
     """
     own = OwnFolders(metadata, io.properties)
     failure: FileIOError | None = None
@@ -137,13 +109,9 @@ def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None
 
 
 def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
-    """Yield data and delete files, then manifests, their lists, statistics and older metadata.
+    """Yield data and delete files, then manifests, lists, statistics and older metadata.
 
-    Unreadable manifests are skipped.
-
-    Args:
-        io: File system that holds the files.
-        metadata: The table's metadata, whose own file is left out.
+    Unreadable manifests are skipped, and the metadata's own file is left out.
     """
     from icecomb.format.manifests.manifest_union import distinct_manifests
     from icecomb.format.manifests.reader import read_each_columns

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 class StaticPointer:
-    """A `MetadataPointer` that always points to one file.
-
-    Args:
-        io: File system that holds the file.
-        location: The metadata file.
-    """
+    """A `MetadataPointer` that always points to one file."""
 
     def __init__(self, io: FileIO, location: str) -> None:
         self._io = io
@@ -31,11 +26,7 @@ class StaticPointer:
         return self._location
 
     def check_writable(self, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
-        """Implement `MetadataPointer.check_writable`: refuse every table.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Refuse every table, as `MetadataPointer.check_writable`."""
         raise UnsupportedError(
             f"{self._location} was opened as a metadata file: such a table can only be read",
             hint="open the table by its catalog, or by its folder, to change it",

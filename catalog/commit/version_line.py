@@ -51,13 +51,7 @@ class Relation(str, Enum):
 
 
 class VersionLine:
-    """The current metadata file of a table and those of its metadata log.
-
-    Args:
-        metadata: The current metadata.
-        location: The location of its file.
-        spelling: The rules by which locations are compared.
-    """
+    """A table's current metadata file and those of its log, compared by `spelling`'s rules."""
 
     def __init__(self, metadata: TableMetadata, location: str, spelling: Spelling) -> None:
         self._spelling = spelling
@@ -80,12 +74,7 @@ class VersionLine:
         return self._spelling.identities([location])[0] in self._keys
 
     def relation(self, location: str, document: Mapping[str, Any]) -> Relation:
-        """Return the relation of a file with the table's uuid that is not one of these.
-
-        Args:
-            location: The file.
-            document: Its contents.
-        """
+        """Return the relation of a file with the table's uuid that is not one of these."""
         if not self._spelling.paths(pa.array([location]))[0].startswith(self._places):
             return Relation.OTHER  # a copy of any age, in a folder of its own
         log = [str(entry.get("metadata-file")) for entry in document.get("metadata-log") or ()]
@@ -121,13 +110,8 @@ def other_lines(
 ) -> Iterator[tuple[TableMetadata, str]]:
     """Yield the metadata, and its file, of other tables that went on from a table's metadata.
 
-    They are looked for where the table's metadata files belong, and have files in common with it;
-    a file-system table may rest since before the table's metadata log begins.
-
-    Args:
-        io: File system that holds the metadata files.
-        metadata: The table's current metadata.
-        location: The location of its file.
+    They are looked for where the table's metadata files belong, and have files in common with it; a
+    file-system table may rest since before the table's metadata log begins.
     """
     line = VersionLine(metadata, location, Spelling(io.properties))
     uuid = str(metadata.table_uuid)

@@ -50,12 +50,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """The contents of one or several files.
-
-    Attributes:
-        default: The catalog that commands open when none is named.
-        catalogs: Properties by catalog.
-    """
+    """The contents of files; `default` is the catalog that commands open when none is named."""
 
     default: Setting | None = None
     catalogs: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
@@ -88,11 +83,8 @@ def _is_somewhere() -> bool:
 def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
     """Merge the contents of the files that exist; key by key, later files win.
 
-    Where a later file says where a catalog is, it gets no secrets of an earlier one.
-
-    Raises:
-        ConfigurationError: If a file is unreadable, has an unknown key (names file and line), or is
-            in the working directory and may be somebody else's.
+    Where a later file says where a catalog is, it gets no secrets of an earlier one. A file in the
+    working directory that may be somebody else's raises ConfigurationError.
     """
     default: Setting | None = None
     catalogs: dict[str, dict[str, Setting]] = {}
@@ -118,12 +110,7 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
 
 
 def _own_text(path: Path) -> str:
-    """Read a file that no other user can have written, root aside.
-
-    Raises:
-        ConfigurationError: If it or a link of its name is another user's, or others may write to
-            it.
-    """
+    """Read a file that no other user can have written, root aside."""
     name = path.lstat()
     # to open a FIFO would wait for a writer
     at_once = lambda place, flags: os.open(place, flags | os.O_NONBLOCK)  # noqa: E731

@@ -311,13 +311,8 @@ _LIKE_A_WORD: Final = 0.6
 def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
     """Refuse names that mean nothing and resemble a property.
 
-    Args:
-        catalog: The catalog's name, for the error.
-        settings: The settings that users gave; not those of a cluster's own files, most of which
-            do not concern icecomb.
-
-    Raises:
-        ConfigurationError: If there is one; names the first, its source, and the likely intent.
+    Settings are those that users gave; not those of a cluster's own files, most of which do not
+    concern icecomb.
     """
     for key, setting in sorted(settings.items()):
         if _is_known(key):

@@ -125,18 +125,13 @@ def load_configuration(
     environment: Mapping[str, str] | None = None,
     hadoop: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """Load the configuration of the catalog ``name``.
+    """Load a catalog's configuration; the name's case does not matter in the environment.
 
     Args:
-        name: The catalog's name; case does not matter in the environment.
         arguments: The caller's settings; None means not set.
         environment: Environment variables; default the process's own.
         hadoop: Hadoop's configuration as another program has it: it overrides the cluster's own
             files here.
-
-    Raises:
-        ConfigurationError: If a file is broken, or a setting nearly matches a known one;
-            names file and line.
     """
     from icecomb.catalog.configuration.catalog_file import catalog_file_paths, read_catalog_files
     from icecomb.catalog.configuration.catalog_property import check_names

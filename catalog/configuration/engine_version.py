@@ -13,12 +13,7 @@ their own, but those of Iceberg's library with them."""
 def too_old_engines(engines: Iterable[str], format_version: int) -> str:
     """Return the engines too old for a format version, with the first versions that are not.
 
-    Args:
-        engines: Names of engines, as in ``icecomb.interop``.
-        format_version: The format version of a table.
-
-    Returns:
-        Names and versions joined by "and"; empty where there are none.
+    They are joined by "and"; empty where there are none.
     """
     if format_version <= 2:
         return ""

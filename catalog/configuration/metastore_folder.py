@@ -46,7 +46,6 @@ class RunningMetastore:
     Attributes:
         warehouse: The folder whose tables it knows, or the one that represents a warehouse in an
             object store (see `warehouse`).
-        pid: The process id.
         port: The port on 127.0.0.1.
         name: The name that it returns over Thrift; new at every start.
     """
@@ -81,9 +80,6 @@ class RunningMetastore:
         """The secret of a client without SASL, to be sent as a group in ``set_ugi``.
 
         PyIceberg's property ``ugi`` then is ``"me:<secret>"``.
-
-        Raises:
-            ConfigurationError: If the token cannot be read.
         """
         token = find_token(str(self.token_file), KIND, SIGNATURE)
         return token.password.decode() if token else ""
@@ -109,17 +105,11 @@ class RunningMetastore:
 
 
 class MetastoreFolder:
-    """The folder ``.metastore`` of a warehouse.
-
-    Args:
-        warehouse: The local folder of the warehouse (see `warehouse`).
+    """The folder ``.metastore`` of a local warehouse folder (see `warehouse`).
 
     Attributes:
         location: The root of new databases, with its scheme.
         text: The warehouse for messages.
-
-    Raises:
-        ConfigurationError: If the folder is another user's.
     """
 
     def __init__(self, warehouse: Path) -> None:
@@ -134,11 +124,7 @@ class MetastoreFolder:
         self._check_owner()
 
     def make(self) -> None:
-        """Create the folder, for its owner only.
-
-        Raises:
-            ConfigurationError: If it cannot be created or written to, or is another user's.
-        """
+        """Create the folder, for its owner only."""
         try:
             self.warehouse.mkdir(parents=True, exist_ok=True)
             self.home.mkdir(mode=0o700, exist_ok=True)

@@ -9,11 +9,9 @@ from icecomb.format.property.property import ShownProperties
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and its source.
+    """A value, hidden in the repr as it may be a secret, and its source.
 
-    Attributes:
-        value: The value; hidden in the repr, because it may be a secret.
-        source: ``argument``, the name of an environment variable, or ``path:line`` of a file.
+    The source is ``argument``, the name of an environment variable, or ``path:line`` of a file.
     """
 
     value: str = field(repr=False)

@@ -23,13 +23,9 @@ def default_warehouse() -> Path:
 
 
 def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
-    """Return the local folder of a warehouse.
+    """Return a warehouse's local folder; None means `default_warehouse`.
 
-    Args:
-        warehouse: A local folder or a location in an object store; None for `default_warehouse`.
-
-    Raises:
-        ConfigurationError: If the warehouse is elsewhere.
+    The warehouse is a local folder or a location in an object store; else ConfigurationError.
     """
     if warehouse is None:
         return default_warehouse()

@@ -355,17 +355,9 @@ class HadoopCatalog(Catalog):
 
 
 def open_path(location: str, properties: Mapping[str, str]) -> Table:
-    """Open a table by its location.
+    """Open a table by its folder, or for reading only by any of its metadata files.
 
-    Args:
-        location: The folder of a file-system table; or any metadata file, which opens the table
-            for reading only.
-        properties: The properties of a catalog.
-
-    Raises:
-        NoSuchTableError: If the folder is not a table.
-        NoSuchIcebergTableError: If it is a table of a catalog with a server.
-        NoSuchFileError: If there is no such metadata file.
+    NoSuchIcebergTableError is raised if the folder is a table of a catalog with a server.
     """
     place = absolute(location, properties).rstrip("/")
     is_file = place.endswith(METADATA_SUFFIXES)
@@ -382,12 +374,7 @@ def open_path(location: str, properties: Mapping[str, str]) -> Table:
 def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalog, Identifier]:
     """Return the catalog whose warehouse holds a table's folder, and the table's name there.
 
-    Args:
-        folder: The folder of a file-system table, which need not exist yet.
-        properties: The properties of a catalog.
-
-    Raises:
-        ValidationError: If the folder is a metadata file, or the root.
+    The folder need not exist yet.
     """
     place = absolute(folder, properties).rstrip("/")
     root, _, name = place.rpartition("/")

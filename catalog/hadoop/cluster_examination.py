@@ -27,12 +27,7 @@ _FILES: Final = ("core-site.xml", "hdfs-site.xml")
 
 
 def examine_cluster(properties: Mapping[str, str], warehouse: str) -> Iterator[Finding]:
-    """Examine the cluster of a warehouse folder, and the folder itself; nothing is changed.
-
-    Args:
-        properties: The catalog's properties.
-        warehouse: The warehouse's location in HDFS.
-    """
+    """Examine the cluster of a warehouse folder in HDFS, and the folder; nothing is changed."""
     from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
     from icecomb.format.storage.hdfs.name_node import name_nodes
 

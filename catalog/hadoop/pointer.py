@@ -57,14 +57,7 @@ _NO_LOCK: Final = {None, "org.apache.iceberg.util.LockManagers$InMemoryLockManag
 
 
 class HadoopPointer:
-    """The `MetadataPointer` of a file-system table.
-
-    Args:
-        io: File system that holds the table.
-        folder: The table's folder, without a trailing slash.
-        name: The table's name, for messages.
-        properties: The catalog's properties.
-    """
+    """The `MetadataPointer` of a file-system table; `folder` has no trailing slash."""
 
     def __init__(self, io: FileIO, folder: str, name: str, properties: Mapping[str, str]) -> None:
         self._io = io
@@ -81,12 +74,10 @@ class HadoopPointer:
         return self._name
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """Implement `MetadataPointer.check_writable`.
+        """Implement `MetadataPointer.check_writable`; refuse a dropped table.
 
-        Raises:
-            NoSuchTableError: If it was dropped: writing to it would create its folder again.
-            UnsupportedError: If the catalog's ``lock-impl`` names a Java class, or the storage
-                replaces files.
+        Writing to it would create its folder again. A ``lock-impl`` that names a Java class, and
+        storage that replaces files, are refused, too.
         """
         check_commit_allowed(self._name, metadata)
         self._check_lock()
@@ -99,12 +90,10 @@ class HadoopPointer:
         self._seen = metadata
 
     def check_deletable(self, metadata: TableMetadata) -> None:
-        """Implement `MetadataPointer.check_deletable`.
+        """Implement `MetadataPointer.check_deletable`; refuse a copied or registered table.
 
-        Raises:
-            ValidationError: If the metadata was copied or registered from elsewhere, or this folder
-                is another path of the table's: of the files at its location it is unknown whether
-                the table there needs them.
+        Also refused is another path of the table's folder: of the files at its location it is
+        unknown whether the table there needs them.
         """
         location = metadata.location.rstrip("/")
         if self._is_at(location):
@@ -131,9 +120,7 @@ class HadoopPointer:
     def locate(self) -> str:
         """Return the table's newest metadata file, without opening it.
 
-        Raises:
-            NoSuchTableError: If the folder is not a table.
-            NoSuchIcebergTableError: If it is a table of a catalog with a server.
+        NoSuchIcebergTableError is raised if the folder is a table of a catalog with a server.
         """
         location = self._files.newest()
         if location is not None:
@@ -149,11 +136,7 @@ class HadoopPointer:
         )
 
     def load(self) -> MetadataVersion:
-        """Implement `MetadataPointer.load`.
-
-        Raises:
-            CorruptFileError: If two files of the newest version differ.
-        """
+        """Implement `MetadataPointer.load`; two different newest files raise CorruptFileError."""
         # others delete old files, and a proxy may report a deleted file as existing
         with suppress(NoSuchFileError):
             return self._load_newest()
@@ -384,11 +367,7 @@ class HadoopPointer:
         return Unknown(gone.message, newest, gone)
 
     def _after(self, error: IcecombError, new: MetadataVersion) -> Outcome:
-        """Determine the outcome for a file whose writing failed.
-
-        Raises:
-            IcecombError: ``error`` itself, if it is proven that there is no such file.
-        """
+        """Determine the outcome of a failed write; raise ``error`` if no file exists."""
         from icecomb.format.spec.metadata import TableMetadata
         from icecomb.format.spec.metadata_file import read_metadata_json
 

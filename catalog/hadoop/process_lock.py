@@ -51,12 +51,8 @@ class Patience:
         """Wait until ``ready`` is true; return whether it is.
 
         Args:
-            ready: Returns whether the wait is over.
             limit: The end of the wait, from `limit`.
             pauses: Seconds between two checks.
-
-        Raises:
-            OperationCanceledError: If the work was canceled.
         """
         if ready():
             return True
@@ -79,11 +75,8 @@ class Patience:
 class ProcessLock:
     """The queue of processes for one table.
 
-    Args:
-        io: File system that holds the table.
-        folder: The table's folder.
-        patience: Limits of waiting; a process that exceeds them is not waited for again as long
-            as it holds the lock.
+    A process that exceeds the limits of waiting is not waited for again as long as it holds the
+    lock.
     """
 
     def __init__(self, io: FileIO, folder: str, patience: Patience) -> None:
@@ -93,11 +86,7 @@ class ProcessLock:
         self._stuck = False
 
     def take(self, held: Holding) -> bool:
-        """Wait for the inner lock and hold it; return whether folders can be locked here.
-
-        Args:
-            held: Releases the lock at its end.
-        """
+        """Hold the inner lock until `held` ends; return whether folders can be locked here."""
         try:
             room = self._lock(held, f"{self._folder}/metadata")
             if room is None:

@@ -29,8 +29,6 @@ def examine_store(io: FileIO, warehouse: str, *, in_folders: bool) -> Iterator[F
     """Examine a warehouse's bucket and folder; a test object is created and deleted.
 
     Args:
-        io: The catalog's file system.
-        warehouse: The warehouse's location.
         in_folders: Whether tables there are committed by creating files.
     """
     try:

@@ -20,17 +20,10 @@ _SHOWN: Final = 3
 
 
 class TableFolder:
-    """The files of a folder, listed once, before anything is deleted.
+    """The files of a table's folder, listed once, before anything is deleted.
 
-    Args:
-        io: File system that holds the folder.
-        folder: The table's folder, without a trailing slash.
-        name: The table's name, for errors.
-        metadata: The table's newest metadata; None if it cannot be read.
-
-    Raises:
-        ValidationError: If there are files that other tables may need, or a folder that cannot be
-            deleted; nothing was deleted.
+    ValidationError is raised if there are files that other tables may need, or a folder that cannot
+    be deleted; the metadata is None if unreadable.
     """
 
     def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
@@ -61,11 +54,7 @@ class TableFolder:
             )
 
     def delete(self) -> None:
-        """Delete the table: rows first, the newest version last, and the folder.
-
-        Raises:
-            FileIOError: If the folder is not empty afterwards, or cannot be deleted.
-        """
+        """Delete the table: rows first, the newest version last, and the folder."""
         if self._metadata is not None:
             here = frozenset(self._files)
             purge_files(

@@ -37,14 +37,7 @@ _FIRST_PAUSE_S: Final = 0.01
 
 
 class Tickets:
-    """The tickets of one table.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The folder of the table's metadata.
-        patience: Limits of waiting for a ticket.
-        interval_s: The longest pause between two checks for it, in seconds.
-    """
+    """The tickets of one table, checked at most `interval_s` seconds apart."""
 
     def __init__(self, io: FileIO, metadata: str, patience: Patience, interval_s: float) -> None:
         self._io = io
@@ -57,11 +50,7 @@ class Tickets:
         self._passed: set[str] = set()
 
     def let_pass(self, held: Holding) -> bool:
-        """Wait for all tickets; return whether there were any.
-
-        Args:
-            held: Deletes the own ticket at its end.
-        """
+        """Wait for all tickets; return whether there were any; `held` deletes the own one."""
         held.add(self._leave)
         waited = self._wait_for(self._drawn())
         self._inside = True
@@ -70,10 +59,8 @@ class Tickets:
     def draw(self, version: int) -> bool:
         """Draw a ticket and wait for earlier ones; return whether a ticket was drawn.
 
-        It is for a change under way, after `let_pass`; elsewhere no ticket is drawn.
-
-        Args:
-            version: The version that the change is based on.
+        It is for a change under way, based on `version`, after `let_pass`; elsewhere no ticket is
+        drawn.
         """
         if not self._inside:
             return False

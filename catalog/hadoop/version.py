@@ -31,12 +31,7 @@ _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 
 
 class VersionFiles:
-    """The metadata files in the folder of a table, which need not exist.
-
-    Args:
-        io: File system that holds the folder.
-        folder: The table's folder, without a trailing slash.
-    """
+    """The metadata files in the folder of a table, which need not exist."""
 
     def __init__(self, io: FileIO, folder: str) -> None:
         self._io = io
@@ -55,11 +50,8 @@ class VersionFiles:
     def behind_a_gap(self, location: str) -> str | None:
         """Return the newest file if the apparent one was written late, after its deletion.
 
-        Both its own request and that of a hint were delayed. No writer deletes the version
-        before the newest one.
-
-        Args:
-            location: The file that the hint leads to.
+        Both its own request and that of a hint were delayed. No writer deletes the version before
+        the newest one.
         """
         version = version_of(location)
         if version is None or self.find(version - 1) is not None:
@@ -79,24 +71,11 @@ class VersionFiles:
         return None if location is None else (int(text), location)
 
     def find(self, version: int, but: str | None = None) -> str | None:
-        """Return the file of a version; None if there is none.
-
-        Args:
-            version: The version's number.
-            but: A name to ignore.
-        """
+        """Return the file of a version, ignoring the name `but`; None if there is none."""
         return next(self._there(version, but), None)
 
     def check_unambiguous(self, location: str, table: str) -> None:
-        """Refuse a version of which another file has different contents.
-
-        Args:
-            location: The version's file.
-            table: The table's name, for the message.
-
-        Raises:
-            CorruptFileError: If there is such a file.
-        """
+        """Refuse a version of which another file has different contents: CorruptFileError."""
         from icecomb.format.spec.metadata_file import read_metadata_json
 
         version = version_of(location)
@@ -128,12 +107,7 @@ class VersionFiles:
         return (name for name, found in zip(names, there, strict=True) if found)
 
     def name(self, version: int, marker: str) -> str:
-        """Return the location for the file of a new version.
-
-        Args:
-            version: The version's number.
-            marker: The marker from `icecomb.format.spec.metadata_file.compression_marker`.
-        """
+        """Return the location for a new version's file; for `marker` see `compression_marker`."""
         return f"{self.folder}/v{version}{marker}.metadata.json"
 
     def others(self) -> str | None:

@@ -31,14 +31,7 @@ def name_of(table: Table) -> str:
 
 
 class Remedies:
-    """The commands for one table.
-
-    Args:
-        table: The table; actions that it does not allow are not offered.
-
-    Attributes:
-        name: The table's name for commands.
-    """
+    """The commands for one table; actions that it does not allow are not offered."""
 
     def __init__(self, table: Table) -> None:
         self._actions = table.maintenance

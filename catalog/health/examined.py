@@ -23,13 +23,8 @@ class Examined:
     """The known facts of a table from which findings are derived.
 
     Attributes:
-        metadata: The table's metadata.
-        io: File system that holds the table's files.
         rewrite: The options that a rewrite of its data files would have.
         census: The counted files of its current snapshot.
-        score: The score of these files.
-        facts: The table's numbers.
-        remedies: The commands for the table.
         now_ms: The end of ages, in milliseconds since the epoch.
     """
 
@@ -50,11 +45,7 @@ class Examined:
 
 
 def rewrite_of(metadata: TableMetadata) -> RewriteOptions:
-    """Return the options that a rewrite of a table's data files would have.
-
-    Raises:
-        ValidationError: If the table's target size is a single byte.
-    """
+    """Return the options that a rewrite of a table's data files would have."""
     return RewriteOptions.read({}, Strategy.BIN_PACK, metadata.properties)
 
 

@@ -64,19 +64,11 @@ def known_partitions(
     manifests: Sequence[ManifestFile],
     limits: CensusLimits,
 ) -> KnownPartitions | None:
-    """Return the known partitions of a snapshot.
+    """Return the known partitions of a snapshot; None if no manifest is spared.
 
-    Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-        snapshot: The snapshot.
-        manifests: The manifests of the snapshot.
-        limits: The limits by which files are classified.
-
-    Returns:
-        None if no manifest is spared: the snapshot has no statistics that can be used, findings
-        need what they lack (sort orders, the snapshots that added files, or, for equality deletes
-        of all partitions, the ages of files), or each manifest may have files of other partitions.
+    The snapshot then has no statistics that can be used, findings need what they lack (sort orders,
+    the snapshots that added files, or, for equality deletes of all partitions, the ages of files),
+    or each manifest may have files of other partitions.
     """
     if limits.sort_order_id is not None or limits.by_snapshot:
         return None
@@ -154,11 +146,7 @@ def _without(
 ) -> list[ManifestFile]:
     """Return the manifests of a spec that have no file of some partitions, by their summaries.
 
-    Args:
-        manifests: The manifests.
-        fields: The fields of the spec.
-        values: The values of the partitions, one array per field.
-        count: The number of partitions.
+    The values of the `count` partitions are one array per field of the spec.
     """
     if len(manifests) * count > _MOST_PAIRS:
         return []

@@ -30,7 +30,6 @@ def score_of(census: FileCensus, undersized: int, unpartitioned: Iterable[int]) 
     """Compute the score of a snapshot's files.
 
     Args:
-        census: The snapshot's files, counted with this limit.
         undersized: 3/4 of the target size, in bytes.
         unpartitioned: Specs without fields: their equality deletes count for all partitions.
     """

@@ -19,16 +19,7 @@ ALL: Final = "*"
 def select_tables(
     catalog: Catalog, names: Iterable[str | tuple[str, ...]]
 ) -> tuple[Identifier, ...]:
-    """Return the tables matching names and patterns, each once.
-
-    Args:
-        catalog: The catalog of the tables.
-        names: Names and patterns, as in `check_health`.
-
-    Raises:
-        NoSuchNamespaceError: If there is no such namespace.
-        NoSuchTableError: If a pattern matches no table.
-    """
+    """Return the tables matching names and patterns, as in `check_health`, each once."""
     found: dict[Identifier, None] = {}
     for name in names:
         parts = parts_of(name)

@@ -20,7 +20,6 @@ class HealthFinding:
     Attributes:
         code: A stable name for programs, such as `small-files`.
         severity: `PROBLEM`, `WARNING` or `NOTE`.
-        message: One sentence.
         evidence: The numbers, by name; sizes in bytes.
         words: The command that fixes it, after `icecomb`; None if there is none.
     """
@@ -82,19 +81,10 @@ class TableFacts:
     """The numbers of a table; sizes in bytes.
 
     Attributes:
-        format_version: The table's format version.
-        files: Data files of the current snapshot.
-        size: Bytes of these data files.
-        rows: Rows of these data files, deleted ones included.
+        rows: Rows of the data files, deleted ones included.
         position_delete_files: Files of position deletes, vectors included.
         position_deletes: Rows that these delete, some perhaps twice.
-        equality_delete_files: Files of equality deletes.
-        equality_deletes: Rows of these files.
-        partitions: Partitions that have files.
         manifests: Manifests of the current snapshot that have live files.
-        manifest_bytes: Bytes of these manifests.
-        snapshots: All snapshots that are not expired.
-        metadata_bytes: Bytes of the metadata file.
         metadata_growth: Growth of the metadata file in bytes a day, over the time that its log
             covers; None if unknown.
         committed_ms: The current snapshot's time, milliseconds since the epoch; None for an empty
@@ -120,14 +110,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """One of the largest partitions.
-
-    Attributes:
-        name: The partition's path, `day=2024-01-31`.
-        files: Number of data files.
-        size: Bytes of these files.
-        rows: Rows of these files.
-    """
+    """One of the largest partitions, by its path (`day=2024-01-31`); the size is in bytes."""
 
     name: str
     files: int

@@ -321,11 +321,7 @@ class HiveCatalog(Catalog):
 
 
 def on_metastore(catalog: Catalog) -> HiveCatalog:
-    """Return the catalog as a `HiveCatalog`, for operations that only a metastore has.
-
-    Raises:
-        UnsupportedError: If it is not a Hive catalog.
-    """
+    """Return the catalog as a `HiveCatalog`, for operations that only a metastore has."""
     if isinstance(catalog, HiveCatalog):
         return catalog
     raise UnsupportedError(

@@ -65,12 +65,7 @@ _PLAIN: Final[dict[type[IcebergType], str]] = {
 
 
 def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
-    """Return the columns of a schema as Hive sees them.
-
-    Raises:
-        ValidationError: If two names differ only in case: Hive ignores case.
-        UnsupportedError: If Hive lacks a type.
-    """
+    """Return a schema's columns as Hive sees them; it ignores case, so names must not clash."""
     names: dict[str, str] = {}
     for column in schema.fields:
         other = names.setdefault(column.name.lower(), column.name)
@@ -87,11 +82,7 @@ def hive_columns(schema: Schema) -> tuple[FieldSchema, ...]:
 
 
 def hive_type(iceberg_type: IcebergType) -> str:
-    """Return Hive's name of a type, such as ``struct<a:int,b:array<string>>``.
-
-    Raises:
-        UnsupportedError: If Hive lacks a type.
-    """
+    """Return Hive's name of a type, such as ``struct<a:int,b:array<string>>``."""
     plain = _PLAIN.get(type(iceberg_type))
     if plain is not None:
         return plain

@@ -36,11 +36,7 @@ _EXAMINED: Final = 16
 
 
 def engine_names(wanted: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """Return names of engines, given one by one or separated by commas; None for None.
-
-    Raises:
-        ConfigurationError: If there is no such engine.
-    """
+    """Return names of engines, given one by one or separated by commas; None for None."""
     if wanted is None:
         return None
     return INTEROP.read(wanted if isinstance(wanted, str) else ",".join(wanted))
@@ -51,14 +47,8 @@ def engine_properties(
 ) -> dict[str, str]:
     """Return the properties of a table that the given engines will use.
 
-    Args:
-        wanted: Names of engines; None for all that the table and the catalog do not exclude.
-        properties: The table's properties, as far as known.
-        settings: The catalog's properties.
-
-    Raises:
-        ConfigurationError: If there is no such engine.
-        ValidationError: If the table's properties exclude a wanted engine.
+    None means all engines that the table and the catalog do not exclude; `properties` are those of
+    the table, as far as known.
     """
     engines = engine_names(wanted)
     chosen = HIVE_ENGINE.of(properties) if HIVE_ENGINE.key in properties else None
@@ -82,13 +72,7 @@ def engine_properties(
 
 
 def examine_engines(entry: HiveTable, metadata: TableMetadata, io: FileIO) -> Iterator[Finding]:
-    """Check that a table and its entry have what the engines in ``icecomb.interop`` need.
-
-    Args:
-        entry: The table's entry.
-        metadata: The metadata that the entry points at.
-        io: File system that holds the table's manifests and Avro files.
-    """
+    """Check that a table and its entry have what the engines in ``icecomb.interop`` need."""
     if INTEROP.key not in metadata.properties:
         return
     name = entry.full_name
@@ -177,7 +161,7 @@ def _unread_times(name: str, metadata: TableMetadata, io: FileIO) -> Iterator[Fi
 
 
 def _file_with_millis(metadata: TableMetadata, io: FileIO) -> str | None:
-    """Return an Avro file with times that Hive wrote; Iceberg's hold microseconds (spec: Avro).
+    """Return an Avro file with times by Hive; Iceberg's hold microseconds (spec: Avro).
 
     The files of one commit are alike: one of each is examined, for at most `_EXAMINED` commits.
     """

@@ -41,13 +41,7 @@ _IS_OF_TYPE: Final = f'hive_filter_field_params__{TABLE_TYPE} like "{{}}"'
 
 
 class Entries:
-    """The entries of one metastore.
-
-    Args:
-        client: The metastore.
-        catalog: The catalog's name.
-        properties: The catalog's properties.
-    """
+    """The entries of one metastore."""
 
     def __init__(self, client: HiveClient, catalog: str, properties: Properties) -> None:
         self._client = client
@@ -63,12 +57,8 @@ class Entries:
         """Return the entries of a namespace, by one call that the server filters.
 
         Args:
-            namespace: The database.
             table_type: Required value of the parameter ``table_type``, ignoring case; None for any.
             among: Returns the names in a database to examine if the server cannot filter.
-
-        Raises:
-            NoSuchNamespaceError: If there is no such database.
         """
         database = database_of(namespace)
         if table_type is None:
@@ -87,20 +77,12 @@ class Entries:
         return [(database, name) for name in sorted(names)]
 
     def check_free(self, place: tuple[str, str]) -> None:
-        """Check that a name is not taken.
-
-        Raises:
-            TableAlreadyExistsError, ViewAlreadyExistsError: If it is taken.
-        """
+        """Check that a name is not taken."""
         with suppress(NoSuchTableError):
             raise _exists(self._client.table(*place))
 
     def make(self, place: tuple[str, str], pointer: Pointer[V, M], metadata: M) -> V:
-        """Create an entry and return the version that it points at.
-
-        Raises:
-            TableAlreadyExistsError, ViewAlreadyExistsError: If the name was taken meanwhile.
-        """
+        """Create an entry and return the version that it points at."""
         try:
             with Holding() as held, held:
                 pointer.queue(held)
@@ -113,12 +95,7 @@ class Entries:
         return new
 
     def default_location(self, place: tuple[str, str]) -> str:
-        """Return the folder of a table or view created without a location.
-
-        Raises:
-            ValidationError: If the name cannot be the name of a folder.
-            ConfigurationError: If neither the namespace has a location nor the catalog a warehouse.
-        """
+        """Return the folder of a table or view created without a location."""
         database, name = place
         if "/" in name or name in {".", ".."}:
             raise ValidationError(
@@ -146,20 +123,11 @@ class Entries:
         pointer: EntryPointer[V],
         locate: Callable[[HiveTable], str],
     ) -> V | None:
-        """Rename an entry under its lock, checked like a commit.
+        """Rename an entry under its lock, checked like a commit; return the renamed version.
 
-        Args:
-            source: The entry's database and name.
-            target: The new database and name.
-            pointer: The entry's pointer.
-            locate: Returns where an entry points; raises for an entry of the other kind.
-
-        Returns:
-            The renamed version; None if its metadata was not read.
-
-        Raises:
-            CommitFailedError: If another writer was first.
-            CommitStateUnknownError: If it is unknown whether the entry was renamed.
+        Return None if its metadata was not read; ``locate`` returns where an entry points, and
+        raises for one of the other kind. CommitFailedError means that another writer was first,
+        CommitStateUnknownError that it is unknown whether the entry was renamed.
         """
         locate(self._client.table(*source))
         known = pointer.known()
@@ -202,10 +170,9 @@ class Entries:
         return known if known and known.location == location else None
 
     def remove(self, entry: HiveTable, pointer: EntryPointer[Any]) -> bool:
-        """Drop an entry; return whether the drop was only inferred from a later poll of the entry.
+        """Drop an entry; return whether a later poll of the entry is all that tells it.
 
-        Raises:
-            CommitStateUnknownError: If it is unknown whether the entry was dropped.
+        CommitStateUnknownError is raised if it is unknown whether the entry was dropped.
         """
 
         def poll() -> Observation:

@@ -68,11 +68,7 @@ class Expectation:
 
     A server that checks refuses a late request if the parameter has another value by then. So the
     altered entry must give it a new value, or a late request must be harmless while the old value
-    stands.
-
-    Attributes:
-        parameter: A parameter that the entry has before and after the alter.
-        value: The value it must have.
+    stands. The entry has the parameter before and after the alter.
     """
 
     parameter: str
@@ -80,14 +76,7 @@ class Expectation:
 
 
 class EntryChange:
-    """A change of one entry: guard it, send one request, and determine the outcome.
-
-    Args:
-        client: The metastore.
-        database: The table's or view's database.
-        table: The name of the table or view.
-        settings: The catalog's properties.
-    """
+    """A change of one entry: guard it, send one request, and determine the outcome."""
 
     def __init__(
         self, client: HiveClient, database: str, table: str, settings: Mapping[str, str]
@@ -136,15 +125,9 @@ class EntryChange:
         self._held = None
 
     def guard(self, held: Holding, properties: Mapping[str, str]) -> TableLock | None:
-        """Hold the lock for one change; return None in lock-free mode.
+        """Hold the lock for one change until `held` ends; return None in lock-free mode.
 
-        Args:
-            held: Releases the lock at its end.
-            properties: The table's properties before the change: they choose the mode.
-
-        Raises:
-            ConfigurationError: In lock-free mode, if the server does not check expected values.
-            LockTimeoutError: If the lock was not granted in time.
+        The table's properties before the change choose the mode.
         """
         if not self.is_locked(properties):
             return None
@@ -162,12 +145,8 @@ class EntryChange:
     def is_locked(self, properties: Mapping[str, str]) -> bool:
         """Return whether a change is made under a lock.
 
-        Args:
-            properties: The table's properties before the change.
-
-        Raises:
-            ConfigurationError: In lock-free mode, if the server does not check expected values.
-            UnreachableError: In lock-free mode, if it went away while that was tried.
+        The properties are those of the table before the change. In lock-free mode UnreachableError
+        is raised if the server went away while it was tried whether it checks expected values.
         """
         locked = HIVE_LOCK.of(properties, default=LOCK_ENABLED.of(self._settings))
         if not locked:
@@ -193,16 +172,10 @@ class EntryChange:
     def create(
         self, entry: HiveTable, poll: Poll, properties: Mapping[str, str], lock: TableLock | None
     ) -> Outcome:
-        """Create the entry.
+        """Create the entry, under the lock from `guard`; an error proves that nothing was.
 
         Args:
-            entry: The new entry.
             poll: Determines the outcome when the answer does not tell.
-            properties: Properties of the table or view.
-            lock: The lock from `guard`.
-
-        Raises:
-            RefusedError, UnreachableError: If it is proven that nothing was created.
         """
         settlement = Settlement(poll, properties, checked=False)
         if lock is not None and not lock.is_alive(ask=True):
@@ -218,17 +191,12 @@ class EntryChange:
         properties: Mapping[str, str],
         lock: TableLock | None,
     ) -> Outcome:
-        """Replace the entry, its name included.
+        """Replace the entry, its name included; an error proves that nothing changed.
 
         Args:
-            altered: The new entry.
             expectation: The value it may replace.
             poll: Determines the outcome when the answer does not tell.
-            properties: Properties of the table or view.
             lock: The lock from `guard`.
-
-        Raises:
-            RefusedError, UnreachableError: If it is proven that nothing changed.
         """
         for _ in range(_MOVES):
             # Another server may check less than the one that went away: it is probed again.
@@ -239,12 +207,8 @@ class EntryChange:
     def drop(self, poll: Poll, properties: Mapping[str, str]) -> Outcome:
         """Drop the entry; no server checks an expected value here.
 
-        Args:
-            poll: Determines the outcome when the answer does not tell.
-            properties: Properties of the table or view.
-
-        Raises:
-            RefusedError, UnreachableError: If it is proven that the entry still exists.
+        An error proves that it still exists; `poll` determines the outcome when the answer does not
+        tell.
         """
         settlement = Settlement(poll, properties, checked=False)
         failure = _failure(lambda: self._client.drop_table(self._database, self._table))
@@ -282,11 +246,7 @@ class EntryChange:
         return Committed()
 
     def context(self, expectation: Expectation, lock: TableLock | None) -> dict[str, str]:
-        """Return the environment context of an alter; send it to the same `HiveClient.pin`.
-
-        Raises:
-            ConfigurationError: If there is no lock and the server does not check.
-        """
+        """Return the environment context of an alter; send it to the same `HiveClient.pin`."""
         context = {DO_NOT_UPDATE_STATS: "true"}
         if lock is None:
             self._require_check()

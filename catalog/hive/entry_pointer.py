@@ -31,18 +31,7 @@ V = TypeVar("V", bound=Version)
 
 
 class EntryPointer(ABC, Generic[V]):
-    """The base of table and view pointers; see `icecomb.catalog.commit.pointer.MetadataPointer`.
-
-    Args:
-        client: The metastore.
-        database: The table's or view's database.
-        table: The name of the table or view.
-        io: File system that holds the metadata files.
-        properties: The catalog's properties.
-
-    Attributes:
-        change: The change machinery of the entry.
-    """
+    """The base of table and view pointers; see `MetadataPointer`."""
 
     def __init__(
         self,
@@ -85,11 +74,7 @@ class EntryPointer(ABC, Generic[V]):
 
     @abstractmethod
     def altered(self, entry: HiveTable, expected: V, new: V) -> HiveTable:
-        """Return the entry pointing at ``new`` instead of ``expected``.
-
-        Raises:
-            UnsupportedError: If icecomb must not change it.
-        """
+        """Return the entry pointing at ``new`` instead of ``expected``."""
 
     @abstractmethod
     def history(self, expected: V | None, new: V) -> Callable[[HiveTable], Collection[str] | None]:
@@ -132,21 +117,13 @@ class EntryPointer(ABC, Generic[V]):
         return lock is not None
 
     def guard(self, held: Holding, metadata: Described | None) -> TableLock | None:
-        """Implement `EntryChange.guard`.
-
-        Args:
-            held: Releases the lock at its end.
-            metadata: The table's metadata before the change, if known.
-        """
+        """Implement `EntryChange.guard`; the metadata is that before the change, if known."""
         return self.change.guard(held, self._chooses_mode(metadata))
 
     def remember(self, version: V, entry: HiveTable, since: float) -> None:
         """Keep the entry that a version was loaded from, for a swap of the same commit.
 
-        Args:
-            version: The loaded version.
-            entry: The entry.
-            since: Time of the request, by `time.monotonic`.
+        The time of the request, ``since``, is by `time.monotonic`.
         """
         self._read = (version, entry, since)
 
@@ -176,7 +153,7 @@ class EntryPointer(ABC, Generic[V]):
         )
 
     def _recent(self, expected: V) -> HiveTable | None:
-        """Return the entry of ``expected`` if this commit has just read it, under its lock if any.
+        """Return the entry of ``expected`` if this commit just read it, under its lock if any.
 
         The server checks whether the pointer has moved; without that check the entry is always read
         again. Changes of other parameters since are overwritten, as between any read and the alter,

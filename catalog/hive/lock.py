@@ -97,13 +97,9 @@ class LockSettings:
 
 
 class TableLock:
-    """One lock: acquired once, released once.
+    """One lock: acquired once, released once; the table need not exist.
 
     Args:
-        client: The metastore.
-        database: The table's database.
-        table: The table, which need not exist.
-        settings: Waits and timeouts.
         expires_s: Seconds without heartbeat after which the server drops the lock, if known.
         is_fenced: Returns whether the server refuses late requests of ended processes.
     """
@@ -137,15 +133,9 @@ class TableLock:
         self._beats: threading.Thread | None = None
 
     def acquire(self, held: Holding) -> None:
-        """Wait for the lock.
+        """Wait for the lock, and hold it until `held` ends.
 
-        Args:
-            held: Releases the lock at its end.
-
-        Raises:
-            LockTimeoutError: If it was not granted in time; the message names the holder.
-            OperationCanceledError: If the operation was canceled meanwhile.
-            MetastoreError: If the metastore cannot be reached, or refuses.
+        LockTimeoutError is raised if it was not granted in time; the message names the holder.
         """
         held.add(self.release)
         _OWN[self.agent] = held
@@ -184,11 +174,7 @@ class TableLock:
         _LOG.log(level, "%s: has lock %d after %.0f ms", self._name, self.lock_id, taken)
 
     def requested_ms(self) -> int | None:
-        """Request the lock and release it, granted or not; return the server's time of the request.
-
-        Raises:
-            MetastoreError: If the metastore cannot be reached, or refuses.
-        """
+        """Request the lock and release it; return the server's time of the request."""
         with Holding() as held, held:
             held.add(self.release)
             self._request()
@@ -249,10 +235,7 @@ class TableLock:
                 return
 
     def _release_the_deads(self) -> None:
-        """Release the locks of processes and blocks of this machine that have ended.
-
-        It raises nothing.
-        """
+        """Release locks of this machine's processes and blocks that ended; raise nothing."""
         now = time.monotonic()
         if now < self._next_check:
             return

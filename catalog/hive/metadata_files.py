@@ -31,8 +31,6 @@ class TrailFile:
     """A metadata file that can be read.
 
     Attributes:
-        location: The location of the file.
-        metadata: Its contents.
         name: The location in the one spelling by which files are compared.
         ancestors: Names of the files before it, oldest first: each was the table at its time.
     """
@@ -55,14 +53,7 @@ class TrailFile:
 
 @dataclass(frozen=True, slots=True)
 class BrokenFile:
-    """A file that is JSON, but not valid metadata; it still names the files before it.
-
-    Attributes:
-        location: The location of the file.
-        name: As of a `TrailFile`.
-        ancestors: As of a `TrailFile`.
-        snapshot_ids: As of a `TrailFile`.
-    """
+    """A file that is JSON, but not valid metadata; it still names the files before it."""
 
     location: str
     name: str
@@ -72,7 +63,7 @@ class BrokenFile:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The newest metadata files in a table's folder, newest first, without those of other tables.
+    """The newest metadata files in a table's folder, newest first, without other tables'.
 
     Attributes:
         files: The valid ones.
@@ -102,7 +93,6 @@ class Recovery:
     """The file to which an entry can point whose own file is lost.
 
     Attributes:
-        location: The location of the file.
         committed: Whether the entry or another file says that it was committed.
         others: Other candidates, if it is not known to be committed.
         lost: Ids of the table's known snapshots that the file lacks.
@@ -176,10 +166,9 @@ def find_recovery(io: FileIO, entry: HiveTable) -> Recovery | None:
 def lost_snapshots(
     trail: Trail, entry: HiveTable, target: TableMetadata
 ) -> tuple[tuple[int, ...], bool]:
-    """Return the ids of a table's known snapshots that ``target`` lacks.
+    """Return the ids of known snapshots that ``target`` lacks, and whether they are complete.
 
-    Returns:
-        The ids, and whether they are complete: the lost file itself could still be parsed.
+    They are if the lost file itself could still be parsed.
     """
     own = trail.find(entry.metadata_location)
     known = dict.fromkeys(own.snapshot_ids if own else ())

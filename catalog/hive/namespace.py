@@ -30,12 +30,9 @@ _OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
 def new_database(
     name: str, properties: Mapping[str, str] | None, warehouse: str | None, user: str
 ) -> HiveDatabase:
-    """Return the database of a new namespace, by default in a folder of its own in ``warehouse``.
+    """Return the database of a new namespace, by default in its own folder in ``warehouse``.
 
     Its owner is ``user`` where the properties name none.
-
-    Raises:
-        ValidationError: If there is an owner type without an owner, or an unknown one.
     """
     given = property_texts("property of a namespace", properties)
     owner, owner_type = _owner(given)
@@ -55,13 +52,7 @@ def new_database(
 def is_created(client: HiveClient, wanted: HiveDatabase, properties: Mapping[str, str]) -> bool:
     """Return whether a database was created whose creation was not answered.
 
-    Args:
-        client: The metastore.
-        wanted: The database.
-        properties: Settings: ``commit.status-check.*``.
-
-    Raises:
-        NamespaceAlreadyExistsError: If the name is that of another one.
+    NamespaceAlreadyExistsError is raised if the name is that of another one.
     """
     for found in _looks(client, wanted.name, properties):
         if found is not None:
@@ -129,10 +120,6 @@ def altered_database(
     """Return the altered database; see `Catalog.update_namespace_properties`.
 
     Removing the owner makes ``user`` the owner.
-
-    Raises:
-        ValidationError: If a property is set and removed at once, the location would change, or
-            there is an owner type without an owner.
     """
     removed = set(checked_members("properties to remove", removals, str))
     changed = property_texts("property of a namespace", updates)

@@ -66,15 +66,9 @@ def new_table(
     *,
     owner: str,
 ) -> HiveTable:
-    """Return the entry of a table that is being created.
+    """Return the entry of a table that is being created, pointing at the file ``location``.
 
-    Args:
-        database: The table's database.
-        name: The table's name.
-        metadata: The table's metadata.
-        location: The metadata file.
-        settings: The catalog's properties.
-        owner: The owner unless a property names one.
+    The owner is ``owner`` unless a property names one.
     """
     now = int(time.time())
     blank = HiveTable(
@@ -97,16 +91,10 @@ def pointed(
     location: str,
     settings: Mapping[str, str],
 ) -> HiveTable:
-    """Return ``entry`` pointing at ``location``; what is not Iceberg's is unchanged.
+    """Return ``entry`` pointing at the file ``location``; what is not Iceberg's is unchanged.
 
     Unchanged are other parameters, and the storage descriptor but columns, location and formats.
-
-    Args:
-        entry: The metastore's current entry.
-        base: The metadata that it describes; None for a new table.
-        metadata: The new metadata.
-        location: The new metadata file.
-        settings: The catalog's properties.
+    The entry describes ``base``, which is None for a new table.
     """
     altered = described(entry, base, metadata, settings)
     parameters = {**altered.parameters, METADATA_LOCATION: location}
@@ -163,11 +151,8 @@ def storage_of(
 ) -> StorageDescriptor:
     """Return the storage descriptor of a table or view; what others keep in it is unchanged.
 
-    Args:
-        storage: The entry's storage descriptor; an empty one for a new entry.
-        schema: The columns.
-        location: The folder of the table or view.
-        by_hive: Whether Hive reads the table by Iceberg's storage handler.
+    The given one is empty for a new entry; ``by_hive`` if Hive reads the table by Iceberg's storage
+    handler.
     """
     formats = _HIVE_ENGINE if by_hive else _OTHER_ENGINES
     return replace(
@@ -195,11 +180,7 @@ def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[st
 
 
 def check_writable(entry: HiveTable) -> None:
-    """Check that icecomb can maintain a table's entry.
-
-    Raises:
-        UnsupportedError: If the table is encrypted.
-    """
+    """Check that icecomb can maintain a table's entry: not if the table is encrypted."""
     if "encryption.key-id" in entry.parameters:
         raise UnsupportedError(
             f"{entry.full_name} is encrypted: icecomb cannot write to it",

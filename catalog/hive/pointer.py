@@ -42,13 +42,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         """Implement `MetadataPointer.check_deletable`: what other tables need is known by file."""
 
     def load(self) -> MetadataVersion:
-        """Load the version that the entry points at: one call to the metastore, one file.
-
-        Raises:
-            NoSuchTableError: If there is no such table.
-            NoSuchIcebergTableError: If it is not an Iceberg table.
-            NoSuchFileError: If its metadata file is lost.
-        """
+        """Load the version that the entry points at: one call to the metastore, one file."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         since = time.monotonic()
@@ -70,9 +64,8 @@ class HivePointer(EntryPointer[MetadataVersion]):
     def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> MetadataVersion:
         """Implement `MetadataPointer.stage`: write a file of a unique name.
 
-        Raises:
-            ValidationError: If files of a migrated table might be deleted before its migration is
-                finalized.
+        ValidationError is raised if files of a migrated table might be deleted before its migration
+        is finalized.
         """
         from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
 
@@ -126,11 +119,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
 
 def pointed_at(entry: HiveTable) -> str:
-    """Return the metadata file that an entry points at.
-
-    Raises:
-        NoSuchIcebergTableError: If the entry is not an Iceberg table, or has no pointer.
-    """
+    """Return the metadata file that an entry points at."""
     if not entry.is_iceberg or entry.metadata_location is None:
         without = " without a metadata_location" if entry.is_iceberg else ""
         raise NoSuchIcebergTableError(
@@ -142,7 +131,7 @@ def pointed_at(entry: HiveTable) -> str:
 
 
 def _never_had(current: TableMetadata, before: TableMetadata | None, new: TableMetadata) -> bool:
-    """Return whether ``current`` proves that it does not descend from ``new``, even by a short log.
+    """Return whether ``current`` cannot descend from ``new``, even by a short log.
 
     A later snapshot has a higher sequence number, and each number is given once.
     """

@@ -62,18 +62,8 @@ def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = Non
     """Plan a repair for `apply_repair`; change nothing.
 
     Args:
-        catalog: The catalog.
-        identifier: The table.
         target: The metadata file to point at; None rewrites only the entry's description of its
             current file.
-
-    Raises:
-        NoSuchTableError, NoSuchIcebergTableError: If there is no such table.
-        ValidationError: If ``target`` is a file of another table; or is None, and the current file
-            is lost.
-        NoSuchFileError, CorruptFileError: If ``target`` cannot be read.
-        UnsupportedError, FileIOError: If ``target`` is None, and the current file cannot be read
-            here and now, though nothing says that it is damaged.
     """
     entry, current = _present(catalog, identifier)
     location = pointed_at(entry)
@@ -94,12 +84,9 @@ def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = Non
 def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
     """Carry out a planned repair, under the table's lock and checked like a commit.
 
-    No metadata file is written or deleted, whatever the outcome.
-
-    Raises:
-        CommitFailedError: If the table changed since the plan; nothing was changed.
-        CommitStateUnknownError: If it is unknown whether the table was repaired.
-        LockTimeoutError: If the lock was not granted in time.
+    No metadata file is written or deleted, whatever the outcome. CommitFailedError means that the
+    table changed since the plan, CommitStateUnknownError that it is unknown whether it was
+    repaired.
     """
     entry, current = _present(catalog, repair.table)
     place = database_and_table(repair.table)

@@ -35,7 +35,6 @@ def examine_server(catalog: HiveCatalog, table: tuple[str, str] | None = None) -
     """Examine reachability, version, checks and locks of a catalog's metastore.
 
     Args:
-        catalog: The catalog.
         table: The examined table: locks on others are not its problem. In its database, by
             default the first one, icecomb may create and drop a view to find out whether the
             server checks what it replaces.

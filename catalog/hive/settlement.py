@@ -46,12 +46,7 @@ class ChangeState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The entry at one poll.
-
-    Attributes:
-        state: What the entry tells about the change.
-        entry: The entry; None if there is none.
-    """
+    """The entry at one poll, None if there is none, and what it tells about the change."""
 
     state: ChangeState
     entry: HiveTable | None
@@ -72,7 +67,6 @@ class Settlement:
     Made before the request is sent, so that bad settings are found while nothing has happened.
 
     Args:
-        poll: Polls the entry.
         properties: Properties of the table or view: ``commit.status-check.*``.
         checked: Whether the request named the value it may replace, and the server enforces that.
     """
@@ -105,8 +99,7 @@ class Settlement:
     def after_refusal(self, error: RefusedError) -> Outcome:
         """Settle an exception of the server other than that the table is gone.
 
-        Raises:
-            RefusedError: If the change is refused, and proven not to have happened.
+        RefusedError is raised if the change is refused, and proven not to have happened.
         """
         observed = self._first_clear()
         if observed is None:

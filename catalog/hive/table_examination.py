@@ -36,11 +36,7 @@ _SHOWN: Final = 5
 
 
 def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
-    """Return the problems of a table, each with its remedy.
-
-    Raises:
-        NoSuchTableError, NoSuchIcebergTableError: If the table does not exist.
-    """
+    """Return the problems of a table, each with its remedy."""
     from icecomb.format.spec.metadata_file import read_metadata
 
     entry = catalog.client.table(*database_and_table(identifier))

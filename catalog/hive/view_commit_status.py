@@ -25,15 +25,7 @@ def view_commit_status(
     """Return the status of the change that wrote ``location``.
 
     Args:
-        io: File system that holds the metadata files.
-        entry: The view's entry.
-        location: The metadata file.
         checked: Whether the metastore checks which pointer it replaces.
-
-    Raises:
-        NoSuchIcebergViewError: If the entry is not an Iceberg view.
-        NoSuchFileError, CorruptFileError: If the view's current metadata cannot be read.
-        ValidationError: If the file is another view's.
     """
     current = view_pointed_at(entry)
     now = read_view_metadata(io, current)

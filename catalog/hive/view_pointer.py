@@ -115,11 +115,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
 
 
 def view_pointed_at(entry: HiveTable) -> str:
-    """Return the metadata file that a view's entry points at.
-
-    Raises:
-        NoSuchIcebergViewError: If the entry is not an Iceberg view, or has no pointer.
-    """
+    """Return the metadata file that a view's entry points at."""
     if not entry.is_iceberg_view or entry.metadata_location is None:
         without = " without a metadata_location" if entry.is_iceberg_view else ""
         raise NoSuchIcebergViewError(

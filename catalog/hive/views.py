@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 
 class HiveViews:
-    """The views of a metastore; see `icecomb.catalog.view.view_catalog.Views`.
-
-    Args:
-        client: The metastore.
-        io: File system that holds the metadata files.
-        properties: The catalog's properties.
-        entries: The metastore's entries.
-    """
+    """The views of a metastore; see `icecomb.catalog.view.view_catalog.Views`."""
 
     def __init__(
         self, client: HiveClient, io: FileIO, properties: Properties, entries: Entries

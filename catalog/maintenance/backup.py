@@ -47,8 +47,6 @@ class LackingFile:
     """A file that is missing, or has another length than its manifest states.
 
     Attributes:
-        what: What it is.
-        location: Where it should be.
         stated: The length that its manifest states, in bytes; None if it is missing.
         actual: Its length in bytes; None if it is missing.
     """
@@ -69,12 +67,9 @@ class RelocationPlan:
     """What it takes to have a table at another location.
 
     Attributes:
-        metadata_file: The metadata file that was given.
         source: The prefix that its paths have.
         folder: Where the files of that prefix are.
         target: The prefix that the paths get.
-        metadata: The metadata, as it was read.
-        new_metadata_file: The metadata file of the relocated table.
         files: All its files; those that others name come before these.
         to_copy: The files that are not at the target yet and do not change.
         missing: Files that readers of the table need, and that are not there.
@@ -114,22 +109,12 @@ def plan_relocation(
     check_sizes: bool = False,
     progress: Progress = SILENT,
 ) -> RelocationPlan:
-    """Read a table's files, and return what is missing and what is to be copied; write nothing.
+    """Read a table's files; return what is missing and what is to be copied; write nothing.
 
     Args:
-        io: File system that holds the files.
-        metadata_file: A metadata file of the table, in the folder where it is now.
-        source: The prefix of the paths in it; None for the location of the table.
+        source: The prefix of the paths in the file; None for the location of the table.
         target: The prefix that they get, where the files are to be; it may be where they are.
         check_sizes: Whether to compare the lengths of data files with their manifests.
-        progress: Reporter of manifests and delete files that were read.
-
-    Raises:
-        ValidationError: If a path in the metadata is not under the prefix, or the file is not where
-            the table's other metadata is, or a symbolic link leads out of either folder.
-        CorruptFileError: If metadata is damaged.
-        NoSuchFileError: If there is no such metadata file.
-        FileAlreadyExistsError: If the target has another file of a name.
     """
     text = read_metadata_json(io, metadata_file)
     metadata = TableMetadata.from_json(text, metadata_file)
@@ -169,21 +154,9 @@ def plan_relocation(
 def relocate(
     io: FileIO, plan: RelocationPlan, *, copy: bool = False, progress: Progress = SILENT
 ) -> int:
-    """Make the table at the target as planned; after a failure, a new plan goes on from there.
+    """Make the table at the target as planned, and return the number of copied files.
 
-    Args:
-        io: File system that holds the files, and those of the target.
-        plan: The plan, just made.
-        copy: Whether to copy files that are not at the target.
-        progress: Reporter of copied and of rewritten files.
-
-    Returns:
-        The number of copied files.
-
-    Raises:
-        ValidationError: If files are missing, or have to be copied and may not be.
-        FileAlreadyExistsError: If the target has another file of a name.
-        FileIOError: If a copy has another length than its file.
+    After a failure, a new plan goes on from there.
     """
     name = plan.metadata.location
     if plan.is_blocked:

@@ -52,11 +52,9 @@ class PlannedRewrite:
 
     Attributes:
         partition: The files' partition path; "" without one, or for files of older specs.
-        files: Number of files.
         delete_files: Number of delete files that apply to them.
         size: Bytes of the files.
         rows: Number of rows, deleted ones included.
-        expected_files: Number of new files expected.
     """
 
     partition: str
@@ -96,11 +94,6 @@ class RewriteRequest:
         strategy: `binpack` or `sort`; None derives it from the order.
         sort_order: The order as text; None for the table's.
         where: Filter of the files: only those that may hold matching rows.
-        branch: The branch to commit to.
-        options: Options by Iceberg's names.
-        case_sensitive: Whether names of columns are case-sensitive.
-        snapshot_properties: More keys of the snapshots' summaries.
-        engine: The engine that rewrites.
         session: The session that rewrites if this machine does not; None without one.
     """
 
@@ -157,11 +150,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         check_branch(metadata, request.branch, self._name)
 
     def plan(self, among: Iterable[str] | None = None) -> list[FileGroup]:
-        """Return the file groups planned on the current snapshot.
-
-        Args:
-            among: Only these files, whatever their sizes.
-        """
+        """Return the file groups of the current snapshot; `among` only, whatever their sizes."""
         metadata = self._table.metadata
         if among is None:
             tasks: Iterable[FileScanTask] = self._tasks(metadata)
@@ -174,12 +163,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         return plan_groups(tasks, chosen, self._spec.spec_id)
 
     def choose_engine(self, groups: Sequence[FileGroup]) -> None:
-        """Choose the engine for the whole run; see `is_for_session`.
-
-        Raises:
-            ValidationError: If a session is requested, and there is none.
-            UnsupportedError: If a session is requested for what only this machine does.
-        """
+        """Choose the engine for the whole run; see `is_for_session`."""
         request = self._request
         if is_for_session(
             request.engine,
@@ -339,11 +323,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
 
 
 def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
-    """Refuse a tag, and a branch that is read with other columns than the table has.
-
-    Raises:
-        ValidationError: If it is either.
-    """
+    """Refuse a tag, and a branch that is read with other columns than the table has."""
     ref = metadata.refs.get(branch)
     written_schema.check_branch(metadata, metadata.snapshot_by_name(branch), branch)
     if ref is not None and not ref.is_branch:
@@ -354,11 +334,7 @@ def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
 
 
 def _strategy(name: str | None, order: object) -> Strategy:
-    """Return the strategy of a call.
-
-    Raises:
-        ValidationError: If there is none of this name, or it does not take an order.
-    """
+    """Return the strategy of a call, which must take an order if there is one."""
     given = None if name is None else name.strip().lower()
     if given not in {None, "binpack", "sort"}:
         raise ValidationError(

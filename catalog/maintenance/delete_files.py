@@ -40,10 +40,8 @@ class PlannedDeletes:
 
     Attributes:
         partition: The files' partition path; "" without one.
-        delete_files: Number of delete files.
         data_files: Number of data files read for them.
         size: Bytes of the delete files.
-        deletes: Number of deletes.
     """
 
     partition: str
@@ -91,10 +89,6 @@ class DeleteRequest:
 
     Attributes:
         where: Filter of the files: only those of partitions that may hold matching rows.
-        branch: The branch to commit to.
-        options: Options by Iceberg's names.
-        case_sensitive: Whether names of columns are case-sensitive.
-        snapshot_properties: More keys of the snapshots' summaries.
     """
 
     where: RowFilter | None = None
@@ -140,12 +134,7 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
 
     @abstractmethod
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[G]:
-        """Return the groups of a snapshot, planned on the current metadata.
-
-        Args:
-            head: The snapshot.
-            chosen: The only delete files to include.
-        """
+        """Return the groups of `chosen` files of a snapshot, planned on the current metadata."""
 
     def results(self, *, dry_run: bool) -> dict[str, Any]:
         """Run the rewrite, or only plan it; return the fields of the result."""

@@ -15,15 +15,10 @@ _BATCH: Final = 200
 
 
 def delete_files(io: FileIO, locations: Sequence[str], threads: int | None = None) -> list[str]:
-    """Delete files; files that do not exist are ignored.
+    """Delete files that exist, and return those that could not be deleted.
 
     Args:
-        io: File system that holds them.
-        locations: The files.
         threads: Number of batches at once; by default one: a batch is deleted in bulk.
-
-    Returns:
-        The files that could not be deleted.
     """
     batches = [locations[at : at + _BATCH] for at in range(0, len(locations), _BATCH)]
 

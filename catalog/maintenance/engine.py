@@ -29,11 +29,7 @@ class Engine(Enum):
 
     @classmethod
     def parse(cls, name: str) -> Engine:
-        """Return the engine of a name.
-
-        Raises:
-            ValidationError: If there is none.
-        """
+        """Return the engine of a name."""
         try:
             return cls(name.strip().lower())
         except ValueError:
@@ -47,13 +43,8 @@ def check_local(engine: str, action: str, why: str) -> None:
     """Refuse executors for an action that has no work for them.
 
     Args:
-        engine: The name of the requested engine.
         action: The action, as the start of a sentence.
         why: The reason, as the end of a sentence.
-
-    Raises:
-        ValidationError: If there is no such engine.
-        UnsupportedError: If the engine is Spark.
     """
     if Engine.parse(engine) is Engine.SPARK:
         raise UnsupportedError(
@@ -67,10 +58,7 @@ class GroupJob:
     """A group for another engine to rewrite.
 
     Attributes:
-        identifier: The table's name.
-        io: File system that holds the table's files.
         metadata: The metadata of these files, with the schema that new ones get.
-        group: The files.
         spec: The partition spec of new files.
         order: The order of rows; None if they need not be sorted.
         sort_order_id: The id of that order in the table; 0 if it is not one of the table's.
@@ -91,11 +79,7 @@ class GroupEngine(Protocol):
     """A rewriter of groups outside of this process."""
 
     def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
-        """Rewrite the rows of a group; the new files are in no table yet.
-
-        Raises:
-            FileIOError: If it failed; what was written is removed.
-        """
+        """Rewrite the rows of a group; the new files are in no table yet."""
 
 
 def is_for_session(
@@ -107,19 +91,10 @@ def is_for_session(
     copy: CopyMode,
     limit: int,
 ) -> bool:
-    """Return whether a session rewrites the groups.
+    """Return whether a session (None without one) rewrites all the groups of a run.
 
     Args:
-        engine: The requested engine.
-        session: The session; None if there is none.
-        groups: All groups of the run.
-        strategy: The strategy of combining rows.
-        copy: Whether row groups are copied.
         limit: Bytes that this machine rewrites at most; see `icecomb.maintenance.local-limit`.
-
-    Raises:
-        ValidationError: If a session is requested, and there is none.
-        UnsupportedError: If a session is requested for what only this machine does.
     """
     possible = strategy is not Strategy.Z_ORDER and copy is not CopyMode.REQUIRE
     if engine is Engine.SPARK:
@@ -141,12 +116,7 @@ def is_for_session(
 
 
 def rewritten_by(session: GroupEngine, job: GroupJob) -> RewrittenGroup:
-    """Rewrite a group by another engine, which does not tell where each row went.
-
-    Raises:
-        CorruptFileError: If it wrote more or fewer rows than it had to read.
-        FileIOError: If it failed.
-    """
+    """Rewrite a group by another engine, which does not tell where each row went."""
     files = tuple(session.rewrite(job))
     done = RewrittenGroup(job.group, files, None)
     written = sum(file.record_count for file in files)

@@ -199,20 +199,7 @@ def expiry_of_procedure(
     clean_expired_metadata: bool = False,
     engine: str = "auto",
 ) -> SnapshotExpiry:
-    """Create the expiry of CALL's arguments, where ids add to the table's own limits.
-
-    Args:
-        table: The table.
-        older_than: A time, as in `SnapshotExpiry.older_than`.
-        retain_last: A number, as in `SnapshotExpiry.retain_last`.
-        snapshot_ids: More snapshots to remove.
-        clean_expired_metadata: As in `SnapshotExpiry.clean_expired_metadata`.
-        engine: `auto` or `local`, both this machine.
-
-    Raises:
-        UnsupportedError: If the engine is Spark.
-        ValidationError: If an argument is invalid.
-    """
+    """Create the expiry of CALL's arguments, where ids add to the table's own limits."""
     check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
     expire = SnapshotExpiry(table)
     if older_than is not None:

@@ -55,11 +55,7 @@ class HiddenNames:
 class FolderListing:
     """Files, and the folders of other tables among them.
 
-    Args:
-        hidden: The names to skip.
-
     Attributes:
-        count: Number of files.
         metadata_files: Files named like metadata files of tables, and their times.
         others: Folders of tables of other formats, and their kinds.
     """
@@ -90,12 +86,7 @@ class FolderListing:
         """Add all files below a folder; return the folders that the limit left unlisted.
 
         Args:
-            io: File system to list.
-            folder: The folder.
             limit: Number of files after which no other folder is begun; None for no limit.
-
-        Raises:
-            FileIOError: If a folder cannot be listed.
         """
         with ThreadPoolExecutor(THREADS, "icecomb-listing") as pool:
             waiting: dict[Future[FolderEntries], str] = {}

@@ -70,11 +70,6 @@ def process_count(groups: Sequence[RewriteGroup[Any]], most: int, io: FileIO) ->
     """Return how many processes are worth their start for some groups; 0 to use threads.
 
     As many as there are cores and GiB of memory, unless the work is small.
-
-    Args:
-        groups: The groups to rewrite.
-        most: Number of groups that may be rewritten at once.
-        io: File system that holds the files.
     """
     files = sum(len(group.tasks) for group in groups)
     if files < _LEAST_FILES and sum(group.size for group in groups) < _LEAST_BYTES:
@@ -113,8 +108,6 @@ class GroupProcesses(Generic[G, R]):
 
     Args:
         rewrite: Rewrites a group; it can be pickled.
-        io: File system that holds the files.
-        count: Maximum number of processes.
         say: Called with the reason if threads do the work.
     """
 
@@ -143,12 +136,7 @@ class GroupProcesses(Generic[G, R]):
         self._ends.close()
 
     def rewrite(self, number: int, group: G, workers: int) -> R:
-        """Rewrite a group in a free process; wait for one.
-
-        Raises:
-            FileIOError: If the process ended, or its files cannot be found from here.
-            IcecombError: If the group could not be rewritten.
-        """
+        """Rewrite a group in a free process; wait for one."""
         process = self._free.get()
         try:
             if process is None or not process.is_alive:
@@ -200,11 +188,7 @@ class _NotStartedError(Exception):
 
 
 class _Process:
-    """A process that rewrites groups.
-
-    Raises:
-        _NotStartedError: If it did not start, or is not like this one.
-    """
+    """A process that rewrites groups; `_NotStartedError` if it is not like this one."""
 
     def __init__(self, task: object) -> None:
         self._connection, other = Pipe()
@@ -266,13 +250,7 @@ class _Process:
             self._process.wait()
 
     def _meet(self) -> None:
-        """Wait for the process's first message.
-
-        Raises:
-            OSError: If it sends nothing, or is not like this process.
-            EOFError: If it ends.
-            OperationCanceledError: If the work was canceled.
-        """
+        """Wait for the process's first message, which tells whether it is like this one."""
         end = time.monotonic() + _START_SECONDS
         while not self._has_answer():
             check_wanted()
@@ -285,8 +263,7 @@ class _Process:
     def _has_answer(self) -> bool:
         """Wait a moment and return whether there is an answer; the end is one.
 
-        Raises:
-            EOFError: If it has ended, although forks keep its connection open.
+        `EOFError` tells that it has ended, although forks keep its connection open.
         """
         was_alive = self.is_alive
         if self._connection.poll(_PATIENCE_SECONDS):
@@ -308,11 +285,7 @@ class _Process:
 
 
 def _interpreter(descriptor: int) -> list[str]:
-    """Return the command of another process like this one, which inherits a descriptor.
-
-    Raises:
-        OSError: If there is none, or the descriptor would be lost.
-    """
+    """Return the command of another process like this one, which inherits a descriptor."""
     if descriptor <= _STANDARD_ERRORS:
         raise OSError("standard input, output or errors are closed")
     if not sys.executable or getattr(sys, "frozen", False):

@@ -49,13 +49,7 @@ R = TypeVar("R", bound=Rewritten)
 
 
 class GroupRun(ABC, Generic[G, R]):
-    """One rewrite of some of a table's files.
-
-    Args:
-        table: The table; it is moved to the committed versions.
-        branch: The branch to commit to.
-        options: Options of committing groups.
-        progress: Reporter of finished files.
+    """One rewrite of some of a table's files, which moves the table to the committed versions.
 
     Attributes:
         rewritten: The committed groups.
@@ -80,12 +74,7 @@ class GroupRun(ABC, Generic[G, R]):
         return False
 
     def cut(self, group: G, parts: int) -> Sequence[G]:
-        """Cut a group into smaller ones of about one size; keep it if a cut changed the result.
-
-        Args:
-            group: The group.
-            parts: Number of groups wanted.
-        """
+        """Cut a group into some of about one size; keep it if a cut changed the result."""
         del parts
         return [group]
 
@@ -105,12 +94,7 @@ class GroupRun(ABC, Generic[G, R]):
         """Return the producer that commits groups."""
 
     def rewrite(self, groups: Sequence[G]) -> None:
-        """Rewrite and commit groups.
-
-        Raises:
-            CommitFailedError: If other writers changed the files each time.
-            IcecombError: If a group could not be rewritten, unless groups are committed in parts.
-        """
+        """Rewrite and commit groups; a failed one raises unless they are committed in parts."""
         commits = self._grouping.max_commits
         processes = self._process_count(groups)
         if processes > 1:
@@ -202,10 +186,7 @@ class GroupRun(ABC, Generic[G, R]):
         self._progress.say(f"{self._name}: {len(groups)} groups were {why}")
 
     def _commit(self, start: RewriteStart, done: list[R]) -> list[G]:
-        """Commit groups; return those that have to be rewritten again.
-
-        Groups that are not committed are discarded.
-        """
+        """Commit groups, discard those not committed, and return those to be rewritten again."""
         again: list[G] = []
         left = done
         while left:

@@ -48,17 +48,8 @@ def find_neighbors(
 ) -> Neighbors:
     """Find the other tables in a folder, and mark the files that their metadata reaches.
 
-    Args:
-        table: The table to maintain.
-        root: The folder.
-        listing: The files in the folder.
-        reachable: The files that the table reaches.
-        spelling: The interpretation of locations.
-
-    Raises:
-        ValidationError: If a table of another format has the table's own folder.
-        NoSuchFileError, CorruptFileError: If the metadata of a table that the catalog has in
-            this folder is unreadable: it is unknown which files are its own.
+    If metadata of a table that the catalog has in this folder is unreadable, it raises: it is
+    unknown which files are its own.
     """
     own = spelling.identities([table.location().rstrip("/")])
     folders = dict(listing.others)

@@ -97,11 +97,7 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool | None) -> int
     """Return the time, epoch milliseconds, that orphans must precede; default three days ago.
 
     Args:
-        older_than: That time, or None.
         any_age: Whether it may be less than a day ago; None where that cannot be asked for.
-
-    Raises:
-        ValidationError: If it is less than a day ago, and that is not allowed.
     """
     now_ms = int(time.time() * 1000)
     if older_than is None:
@@ -121,11 +117,7 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool | None) -> int
 def named_files(
     files: Iterable[str | tuple[str, datetime | int | None]],
 ) -> Iterator[tuple[str, int | None]]:
-    """Yield paths and times of files that the caller listed.
-
-    Raises:
-        ValidationError: If something is not a path, or not a time.
-    """
+    """Yield paths and times of files that the caller listed."""
     for each_file in files:
         location, time_of = (each_file, None) if isinstance(each_file, str) else each_file
         yield (
@@ -222,11 +214,7 @@ class _Orphans:
         return keys.prefixes[0] == ("file:",)
 
     def still_orphans(self, batch: list[str]) -> list[str]:
-        """Return the orphans that the table's current metadata does not reach either.
-
-        Raises:
-            IcecombError: If the current metadata is unreadable; nothing more is deleted.
-        """
+        """Return the orphans that the table's current metadata does not reach either."""
         self._table.refresh()
         _check(self._table, self._search)
         self._read_metadata()

@@ -55,11 +55,7 @@ def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPa
 
 
 def snapshot_to_count(table: Table, snapshot_id: int | None) -> Snapshot | None:
-    """Return the snapshot to compute statistics of: the current one if none is named.
-
-    Raises:
-        NoSuchSnapshotError: If there is no such snapshot.
-    """
+    """Return the snapshot to compute statistics of: the current one if none is named."""
     if snapshot_id is None:
         return table.metadata.current_snapshot()
     number = checked_int("snapshot", snapshot_id, -MAX_LONG - 1, MAX_LONG)

@@ -50,8 +50,6 @@ class Quarantine:
     """The folder for one run's files: `<table>/_icecomb_quarantine/<date>/<their path>`.
 
     Args:
-        io: File system that holds the files.
-        table: The table's folder.
         root: The folder that contains the files; the rest of their paths is kept.
         now: The time of the run, seconds since the epoch.
     """
@@ -63,11 +61,7 @@ class Quarantine:
         self.folder = f"{table.rstrip('/')}/{FOLDER}/{date}"
 
     def take(self, locations: Sequence[str], threads: int | None = None) -> list[str]:
-        """Move files in; missing files are ignored.
-
-        Returns:
-            The files that could not be moved; they are unchanged.
-        """
+        """Move existing files in; return those that could not be moved and are unchanged."""
 
         def move(location: str) -> str | None:
             try:
@@ -109,8 +103,6 @@ def empty_quarantine(
     """Delete the files of runs before a time from a table's quarantine.
 
     Args:
-        io: File system that holds it.
-        table: The table's folder.
         older_than_ms: Milliseconds since the epoch; compared with the date of a run's folder.
         dry_run: Whether only to count.
     """

@@ -29,14 +29,7 @@ _ALWAYS: Final = rf"(?s).*(?:{'|'.join(map(re.escape, METADATA_SUFFIXES))})"
 
 
 class ListedEntry(NamedTuple):
-    """A file or folder in a folder.
-
-    Attributes:
-        folder: The location of the folder.
-        name: The name of the file or folder.
-        mtime_ms: Its last change, milliseconds since the epoch.
-        is_folder: Whether it is a folder.
-    """
+    """A file or folder in a folder; `mtime_ms` is its last change, in ms since the epoch."""
 
     folder: str
     name: str
@@ -67,11 +60,7 @@ class FolderEngine(Protocol):
     """A lister of folders outside of this process."""
 
     def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
-        """Yield the contents of folders.
-
-        Raises:
-            FileIOError: If a folder cannot be listed.
-        """
+        """Yield the contents of folders."""
 
 
 def list_by_session(
@@ -86,17 +75,6 @@ def list_by_session(
     """Add all files below some folders to a listing, except those that the table needs.
 
     This only saves sending them: the receiver of the listing checks each file anyway.
-
-    Args:
-        table: The table, whose metadata was read before.
-        root: The folder that contains all of them.
-        folders: The folders.
-        listing: The listing to add to.
-        session: The session that lists.
-        spelling: The interpretation of locations.
-
-    Raises:
-        FileIOError: If a folder cannot be listed.
     """
     with tempfile.TemporaryDirectory(prefix="icecomb-listing-") as place:
         known = Path(place) / "known"
@@ -133,11 +111,7 @@ def _write_known(table: Table, root: str, file: Path, spelling: Spelling) -> Non
 
 
 def check_possible(session: FolderEngine | None) -> None:
-    """Refuse executors if there is no session.
-
-    Raises:
-        ValidationError: If there is no session.
-    """
+    """Refuse executors without a session."""
     if session is None:
         raise ValidationError(
             "Spark can list files only where a session calls",

@@ -41,8 +41,6 @@ class SketchJob:
     """Columns for another engine to read.
 
     Attributes:
-        identifier: The table's name.
-        snapshot_id: The snapshot.
         base: A snapshot of which nothing is read: only rows appended since, with the table's
             current columns; None for all rows, with the columns of the snapshot.
         columns: The columns: the names that lead to each, and its field.
@@ -61,11 +59,7 @@ class SketchEngine(Protocol):
         """Return whether it has the values of a column as the table has them."""
 
     def sketches(self, job: SketchJob) -> Iterator[bytes]:
-        """Yield a theta sketch of each column, in their order.
-
-        Raises:
-            FileIOError: If it failed.
-        """
+        """Yield a theta sketch of each column, in their order."""
 
 
 def compute_table_stats(
@@ -110,12 +104,7 @@ def compute_table_stats(
 def _reader(
     table: Table, fields: Sequence[NestedField], engine: Engine, session: SketchEngine | None
 ) -> SketchEngine | None:
-    """Return the session if it may read the columns.
-
-    Raises:
-        ValidationError: If a session is requested, and there is none.
-        UnsupportedError: If a session is requested for columns that it cannot read.
-    """
+    """Return the session if it may read the columns."""
     if engine is Engine.LOCAL:
         return None
     if session is None:

@@ -65,12 +65,6 @@ def start(
         warehouse: A local folder, created if needed, or a location in an object store; default
             `default_warehouse`.
         idle_s: Seconds without a connection after which a new one ends; 0 for never.
-
-    Raises:
-        ConfigurationError: If the folder cannot be created or written to, or is another user's.
-        MissingDependencyError: If pyspark, whose jars hold the metastore, is not installed.
-        JavaError: If there is no Java, too old a Java, or neither the ready jar nor a JDK.
-        MetastoreError: If it did not start; the message has the end of its log.
     """
     folder = MetastoreFolder(warehouse_folder(warehouse))
     if found := _running(folder):
@@ -88,12 +82,7 @@ def status(warehouse: str | os.PathLike[str] | None = None) -> RunningMetastore 
 
 
 def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
-    """Stop the metastore of ``warehouse``; return False if none ran.
-
-    Raises:
-        ConfigurationError: If it is another user's.
-        MetastoreError: If it did not end.
-    """
+    """Stop the metastore of ``warehouse``; return False if none ran."""
     folder = MetastoreFolder(warehouse_folder(warehouse))
     if not folder.home.is_dir():
         return False

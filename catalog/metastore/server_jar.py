@@ -16,11 +16,7 @@ _HERE: Final = Path(__file__).resolve().parent
 
 
 def pyspark_jars() -> Path:
-    """Find the folder of the installed pyspark's jars, without importing it.
-
-    Raises:
-        MissingDependencyError: If pyspark is not installed.
-    """
+    """Find the folder of the installed pyspark's jars, without importing it."""
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
         raise MissingDependencyError(
@@ -31,12 +27,7 @@ def pyspark_jars() -> Path:
 
 
 def class_path() -> str:
-    """Return the Java class path of the embedded metastore.
-
-    Raises:
-        MissingDependencyError: If pyspark is not installed.
-        JavaError: If the starter class is neither ready-made nor can be compiled.
-    """
+    """Return the Java class path of the embedded metastore."""
     jars = pyspark_jars()
     if not list(jars.glob("hive-metastore-2.3.*.jar")):
         raise MissingDependencyError(

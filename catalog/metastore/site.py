@@ -28,9 +28,7 @@ def write_configuration(folder: Path, warehouse: str, derby: Path) -> Path:
     """Write ``folder/conf`` and return it, to be put first in a Java class path.
 
     Args:
-        folder: The parent of the folder ``conf``.
         warehouse: The root of databases without a location of their own, with its scheme.
-        derby: The database folder.
     """
     properties = {
         "hive.metastore.warehouse.dir": warehouse.replace("file:///", "file:/"),

@@ -56,9 +56,6 @@ class Outcome:
     """The outcome of a step for one table.
 
     Attributes:
-        table: The table as "db.table".
-        status: The status.
-        seconds: Duration in seconds.
         facts: The step's result as JSON values.
         detail: The result in a few words, or the error's message.
         hint: What to do about an error.
@@ -103,11 +100,6 @@ def run_batch(
     """Run a step for many tables, several at a time, and yield the outcomes in their order.
 
     Args:
-        progress: Reporter of each table.
-        what: Description of the step, for progress.
-        tables: Database and name of each table.
-        work: Runs the step for one table.
-        jobs: Number of tables at a time.
         stop_on_error: Whether to begin no more tables after the first that fails. None is begun
             either when the metastore cannot be reached any more.
     """

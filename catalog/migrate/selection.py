@@ -43,15 +43,10 @@ def select(
     """Select tables by names and patterns.
 
     Args:
-        client: The metastore.
         names: Each ``db.table``; ``db.pattern``, in which ``*`` stands for any characters; ``db``
             for all tables of a database; or ``*`` for all of the metastore.
         meant: Returns whether to select an entry that a pattern matches; tables given by name are
             always selected.
-
-    Raises:
-        NoSuchNamespaceError: If there is no such database.
-        NoSuchTableError: If a pattern selects nothing.
     """
     given = list(names)
     tables: dict[tuple[str, str], None] = {}

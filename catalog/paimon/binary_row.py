@@ -33,16 +33,7 @@ _FORMATS: Final = {
 
 
 def read_row(data: bytes, fields: Sequence[DataField]) -> tuple[Any, ...]:
-    """Return the values of a row for Iceberg: dates in days, times and timestamps in microseconds.
-
-    Args:
-        data: The row.
-        fields: The row's fields, of atomic types.
-
-    Raises:
-        CorruptFileError: If the row has another number of fields, or is truncated.
-        UnsupportedError: If a type cannot be read.
-    """
+    """Return the values of a row for Iceberg: dates in days, times in microseconds."""
     try:
         (count,) = struct.unpack_from(">i", data)
         if count != len(fields):

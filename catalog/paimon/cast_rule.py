@@ -65,8 +65,6 @@ def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
     """Return whether a column may change from one type to another.
 
     Args:
-        old: The type of the rows written so far.
-        new: The new type.
         explicit: Whether casts that may lose information are allowed
             (`disable-explicit-type-casting` is not set).
     """

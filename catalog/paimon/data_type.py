@@ -26,11 +26,7 @@ PLAIN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """The base of all types.
-
-    Attributes:
-        nullable: Whether values may be null.
-    """
+    """The base of all types, with whether their values may be null."""
 
     nullable: bool
 
@@ -57,9 +53,6 @@ class AtomicType(DataType):
         root: The name without parameters; `VARCHAR` for STRING, `VARBINARY` for BYTES,
             `TIMESTAMP_LTZ` for TIMESTAMP WITH LOCAL TIME ZONE.
         parameters: Length, or precision, or precision and scale.
-
-    Raises:
-        SchemaError: If a parameter is out of range.
     """
 
     root: str
@@ -176,8 +169,6 @@ class DataField:
     Attributes:
         field_id: The id, which finds the field in files of older schemas whatever its name.
         name: The name, unique among siblings.
-        field_type: The type.
-        description: The comment.
         default_value: The text of the value that writers use where none is given.
         extra: Members unknown to icecomb, which are written back.
     """

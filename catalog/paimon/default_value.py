@@ -15,16 +15,7 @@ _FREE: Final = frozenset(("CHAR", "VARCHAR", "BINARY", "VARBINARY"))
 
 
 def check_default(name: str, kind: DataType, text: str | None) -> None:
-    """Check that a default value is a value of the column's type.
-
-    Args:
-        name: The column, for errors.
-        kind: The column's type.
-        text: The default, with or without quotes; None for none.
-
-    Raises:
-        SchemaError: If Paimon cannot cast it, or that is unknown.
-    """
+    """Check that a default value, with or without quotes, is a value of the column's type."""
     if text is None:
         return
     plain = text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text

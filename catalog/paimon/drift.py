@@ -36,7 +36,6 @@ class Drift:
     """One column that differs between the two sides.
 
     Attributes:
-        column: The column's name.
         kind: `missing` in the metastore, `extra` there, `type`, `comment` or `order`.
         schema: The value in the schema file; None if there is none.
         metastore: The value in the metastore; None if there is none.

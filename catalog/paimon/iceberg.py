@@ -73,9 +73,8 @@ _CODECS: Final = {"zstd", "snappy", "gzip", "lz4", "none"}
 def iceberg_schema(schema: TableSchema) -> Schema:
     """Return the Iceberg schema; columns of the primary key become identifier fields.
 
-    Raises:
-        UnsupportedError: If a type has no counterpart in format version 2: nanoseconds, VARIANT,
-            BLOB, VECTOR; the message names the column.
+    `UnsupportedError` for a type without counterpart in format version 2: nanoseconds, VARIANT,
+    BLOB, VECTOR.
     """
     fields = tuple(_field(f, f.name) for f in schema.fields)
     by_name = {f.name: f for f in fields}
@@ -84,20 +83,12 @@ def iceberg_schema(schema: TableSchema) -> Schema:
 
 
 def iceberg_type(kind: AtomicType) -> IcebergType:
-    """Return the type of the values of a column without children.
-
-    Raises:
-        UnsupportedError: If it has no counterpart in format version 2.
-    """
+    """Return the type, in format version 2, of the values of a column without children."""
     return _primitive(kind, "")
 
 
 def iceberg_partition_spec(schema: TableSchema) -> PartitionSpec:
-    """Return the partition keys as identity partitions.
-
-    Raises:
-        UnsupportedError: If a partition key is not of a primitive type.
-    """
+    """Return the partition keys, of primitive types, as identity partitions."""
     ids = {f.name: f for f in schema.fields}
     keys = [ids[name] for name in schema.partition_keys]
     for key in keys:
@@ -124,12 +115,7 @@ def iceberg_properties(schema: TableSchema) -> dict[str, str]:
 
 
 def iceberg_name_mapping(current: TableSchema, older: Iterable[TableSchema] = ()) -> NameMapping:
-    """Return the name mapping for files without ids, from the current schema and older ones.
-
-    Raises:
-        SchemaError: If a name means one field in one schema and another in another; the message
-            names the schema.
-    """
+    """Return the name mapping for files without ids, from the current schema and older ones."""
     mapping, number = create_name_mapping(iceberg_schema(current)), current.schema_id
     try:
         for schema in older:
@@ -151,9 +137,7 @@ def _type(kind: DataType, owner: int, depth: int, path: str) -> IcebergType:
     """Return the type of a field, or of the part `depth` arrays and maps inside it.
 
     Args:
-        kind: Paimon's type.
         owner: The id of the field.
-        depth: Number of enclosing arrays and maps.
         path: The field's full name, for errors.
     """
     if isinstance(kind, AtomicType):
@@ -195,7 +179,7 @@ def _no_counterpart(kind: DataType, path: str) -> UnsupportedError:
 
 
 def unreadable(old: Schema, new: Schema) -> str | None:
-    """Return why rows of an older schema are unreadable by field id under a newer one, or None.
+    """Return why rows of an older schema are unreadable by id under a newer one, or None.
 
     Iceberg promotes types by its specification (Schema Evolution) and has no other casts.
     """

@@ -72,12 +72,7 @@ def _unusual(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def file_obstacle(written: TableSchema, name: str) -> str | None:
-    """Return the obstacle to reading a data file by the schema it was written with, or None.
-
-    Args:
-        written: The schema it was written with.
-        name: The file's name.
-    """
+    """Return the obstacle to reading a data file by the schema it was written with, or None."""
     if name.endswith(".orc") and switched_on(written.options, _ZONED_AS_WRITTEN, default=True):
         for field in written.all_fields():
             if any(kind.root == LOCAL_ZONED for kind in _atoms(field.field_type)):

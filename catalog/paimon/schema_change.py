@@ -136,15 +136,10 @@ class UpdateComment(SchemaChange):
 def changed(
     base: TableSchema, changes: Sequence[SchemaChange], *, has_snapshots: bool
 ) -> TableSchema:
-    """Return a changed schema, with the same id and time.
+    """Return a schema with changes applied one after the other, and the same id and time.
 
     Args:
-        base: The latest schema.
-        changes: The changes, applied one after the other.
         has_snapshots: Whether the table has data, which makes some options fixed.
-
-    Raises:
-        SchemaError: If a change is not allowed, or names something that does not exist.
     """
     schema = base
     for change in changes:

@@ -28,12 +28,7 @@ _ATTEMPTS: Final = 10
 
 
 class SchemaFiles:
-    """The schemas of one table.
-
-    Args:
-        io: File system that holds the files.
-        location: The table's folder.
-    """
+    """The schemas of one table, in the table's folder."""
 
     def __init__(self, io: FileIO, location: str) -> None:
         self._io = io
@@ -44,12 +39,7 @@ class SchemaFiles:
         return f"{self.location}/schema/schema-{schema_id}"
 
     def ids(self) -> Sequence[int]:
-        """Return the numbers of all schemas, ascending.
-
-        Raises:
-            NoSuchTableError: If there is no schema file at all.
-            CorruptFileError: If schema-0 or one between others is missing.
-        """
+        """Return the numbers of all schemas, ascending; `CorruptFileError` if there are gaps."""
         folder = f"{self.location}/schema"
         names = (status.location.rpartition("/") for status in self._io.list(folder))
         found = sorted(
@@ -76,12 +66,7 @@ class SchemaFiles:
         return found
 
     def read(self, schema_id: int) -> TableSchema:
-        """Read a schema.
-
-        Raises:
-            NoSuchFileError: If there is none of this number.
-            CorruptFileError, UnsupportedError: See `read_table_schema`.
-        """
+        """Read a schema."""
         path = self.path(schema_id)
         try:
             data = self._io.read(path)
@@ -101,11 +86,7 @@ class SchemaFiles:
         return [self.read(schema_id) for schema_id in self.ids()]
 
     def evolved(self, changes: Sequence[SchemaChange]) -> tuple[TableSchema, TableSchema]:
-        """Return the latest schema and the changed schema, without writing anything.
-
-        Raises:
-            SchemaError: If a change is not allowed, or there is nothing to change.
-        """
+        """Return the latest schema and the changed schema, without writing anything."""
         base = self.latest()
         new = changed(base, changes, has_snapshots=self._has_snapshots())
         if replace(new, schema_id=base.schema_id).to_json() == base.to_json():
@@ -121,13 +102,7 @@ class SchemaFiles:
         return base, stamped
 
     def evolve(self, changes: Sequence[SchemaChange]) -> TableSchema:
-        """Create the next schema file, on top of other writers' schemas if they were first.
-
-        Raises:
-            SchemaError: If a change is not allowed on the latest schema; nothing was written.
-            CommitFailedError: If other writers were first too often; nothing was written.
-            UnsupportedError: If the store would replace another writer's schema.
-        """
+        """Create the next schema file, on top of other writers' schemas if they were first."""
         if not self._io.replaces_nothing(self.location):
             raise UnsupportedError(
                 f"{self.location}: its store replaces objects although it is asked not to "

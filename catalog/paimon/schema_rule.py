@@ -24,13 +24,7 @@ _DYNAMIC, _POSTPONED = "-1", "-2"
 
 
 def check_rules(base: TableSchema, new: TableSchema) -> None:
-    """Check that changes break no rule of Paimon.
-
-    Violations that the old schema has already, as in tables of older Paimon versions, are ignored.
-
-    Raises:
-        SchemaError: If the new schema breaks a rule.
-    """
+    """Check that changes break no rule of Paimon, unless the old schema violates it already."""
     known = set(_broken(base))
     for problem in _broken(new):
         if problem not in known:

@@ -14,7 +14,6 @@ class SchemaUse:
     """The references to a schema.
 
     Attributes:
-        schema_id: The schema's number.
         users: What refers to it, such as `snapshot 3`; empty if nothing does.
     """
 
@@ -23,12 +22,7 @@ class SchemaUse:
 
 
 def schema_use(files: SchemaFiles, snapshots: Snapshots) -> list[SchemaUse]:
-    """Return the references to each schema: as latest, by snapshots, tags, manifests, data files.
-
-    Raises:
-        CorruptFileError: If a schema, snapshot or manifest cannot be read.
-        NoSuchFileError: If a manifest is missing, as when a snapshot has just expired.
-    """
+    """Return the references to each schema: as latest, by snapshots, tags, manifests, files."""
     users: dict[int, dict[str, None]] = defaultdict(dict)
     numbers = files.ids()
     users[numbers[-1]]["the latest"] = None

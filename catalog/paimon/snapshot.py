@@ -26,7 +26,6 @@ class Snapshot:
 
     Attributes:
         location: The file it was read from.
-        snapshot_id: The snapshot's number.
         schema_id: The latest schema when it was made.
         base_manifest_list: The list of the manifests of its predecessor.
         delta_manifest_list: The list of the manifests of its changes.
@@ -53,13 +52,10 @@ class DataFileEntry:
 
     Attributes:
         partition: The partition's row, in Paimon's binary form; see `binary_row`.
-        bucket: The bucket's number.
         level: The level of the LSM tree; 0 in append tables.
         name: The file's name, without folders.
         size: Size in bytes.
-        row_count: Number of rows in the file.
         deleted_rows: Number of them that are retractions.
-        schema_id: The schema it was written with.
         external_path: The file's location, if it is not in the table's folder.
         write_columns: The file's columns, if it does not have all.
     """
@@ -82,32 +78,19 @@ class DataFileEntry:
 
 
 class Snapshots:
-    """The snapshots of one table.
-
-    Args:
-        io: File system that holds the files.
-        location: The table's folder.
-    """
+    """The snapshots of one table, in the table's folder."""
 
     def __init__(self, io: FileIO, location: str) -> None:
         self._io = io
         self.location = location.rstrip("/")
 
     def latest(self) -> Snapshot | None:
-        """Return the newest snapshot, or None for a table without data.
-
-        Raises:
-            CorruptFileError: If the snapshot file cannot be read.
-        """
+        """Return the newest snapshot, or None for a table without data."""
         found = self._numbered()
         return read_snapshot(self._io, found[max(found)]) if found else None
 
     def retained(self) -> Sequence[Snapshot]:
-        """Return all readable states: snapshots, tags, and decoupled changelogs.
-
-        Raises:
-            CorruptFileError: If one of their files cannot be read.
-        """
+        """Return all readable states: snapshots, tags, and decoupled changelogs."""
         locations = [*self._numbered().values()]
         for folder, prefix in (("tag", "tag-"), ("changelog", "changelog-")):
             names = (status.location for status in self._io.list(f"{self.location}/{folder}"))
@@ -115,12 +98,7 @@ class Snapshots:
         return [read_snapshot(self._io, location) for location in locations]
 
     def manifests(self, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
-        """Yield the manifests of a snapshot in order, each with its schema's number.
-
-        Raises:
-            CorruptFileError: If a manifest list cannot be read.
-            NoSuchFileError: If a manifest list is missing.
-        """
+        """Yield the manifests of a snapshot in order, each with its schema's number."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (*lists, snapshot.changelog_manifest_list):
             if name is None:
@@ -132,13 +110,7 @@ class Snapshots:
                 )
 
     def files(self, snapshot: Snapshot) -> list[DataFileEntry]:
-        """Return the data files of a snapshot.
-
-        Raises:
-            CorruptFileError: If a manifest list or manifest cannot be read, or deletes a file that
-                was not added, or the number of rows differs from the snapshot's.
-            NoSuchFileError: If a manifest list or manifest is missing.
-        """
+        """Return the data files of a snapshot, whose number of rows must match."""
         added: dict[tuple[bytes, int, int, str], DataFileEntry] = {}
         deleted: dict[tuple[bytes, int, int, str], str] = {}
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
@@ -166,12 +138,7 @@ class Snapshots:
         return list(added.values())
 
     def entries(self, manifest: str) -> Iterator[tuple[int, DataFileEntry]]:
-        """Yield the entries of a manifest: 0 for an addition or 1 for a deletion, and the file.
-
-        Raises:
-            CorruptFileError: If it cannot be read.
-            NoSuchFileError: If there is none.
-        """
+        """Yield the entries of a manifest: 0 for an addition, 1 for a deletion, and the file."""
         for record in self._records(manifest):
             self._check_version(record, manifest)
             kind = self._value(record, "_KIND", int, manifest)
@@ -196,12 +163,7 @@ class Snapshots:
             )
 
     def index_kinds(self, snapshot: Snapshot) -> set[str]:
-        """Return the kinds of index files of a snapshot, such as `DELETION_VECTORS`.
-
-        Raises:
-            CorruptFileError: If the index manifest cannot be read.
-            NoSuchFileError: If there is none.
-        """
+        """Return the kinds of index files of a snapshot, such as `DELETION_VECTORS`."""
         name = snapshot.index_manifest
         if name is None:
             return set()
@@ -261,13 +223,7 @@ class Snapshots:
 
 
 def read_snapshot(io: FileIO, location: str) -> Snapshot:
-    """Read a snapshot file, or a tag.
-
-    Raises:
-        CorruptFileError: If it is not JSON, truncated, or lacks a member.
-        NoSuchFileError: If it is missing; it may have just expired.
-        UnsupportedError: If its version is unknown.
-    """
+    """Read a snapshot file, or a tag; `NoSuchFileError` if it may have just expired."""
     try:
         raw = json.loads(io.read(location))
         version = raw.get("version") or 1

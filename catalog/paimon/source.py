@@ -25,8 +25,6 @@ class PaimonSource:
 
     Attributes:
         name: The table's name in messages.
-        io: File system that holds the table.
-        location: The table's folder.
         entry: The metastore's entry; None for a table named by its folder.
     """
 
@@ -56,11 +54,7 @@ def is_paimon(table: HiveTable) -> bool:
 
 
 def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
-    """Return a Paimon table by its name.
-
-    Raises:
-        NoSuchTableError: If there is none of this name, or it is not Paimon's.
-    """
+    """Return a Paimon table by its name."""
     table = catalog.client.table(*database_and_table(identifier))
     if not is_paimon(table) or not table.storage.location:
         raise NoSuchTableError(
@@ -72,11 +66,7 @@ def find_table(catalog: HiveCatalog, identifier: str) -> PaimonSource:
 
 
 def list_tables(catalog: HiveCatalog, database: str) -> list[HiveTable]:
-    """Return the Paimon tables of a database, by name.
-
-    Raises:
-        NoSuchNamespaceError: If there is no such database.
-    """
+    """Return the Paimon tables of a database, by name."""
     names = catalog.client.table_names(database)
     if not names:
         catalog.client.database(database)

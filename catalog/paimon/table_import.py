@@ -58,8 +58,6 @@ class ImportPlan(TakeoverPlan):
     """The plan of importing a table.
 
     Attributes:
-        source: The Paimon table.
-        latest: The table's latest schema.
         snapshot: The table's latest snapshot; None if it has no data.
         files: The data files as Iceberg's; empty if there are blockers.
         mapping: The name mapping for files without field ids.
@@ -103,17 +101,8 @@ class ImportBlockedError(BlockedError, ValidationError):
 def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan:
     """Plan the import of a table; change nothing.
 
-    The footer of each data file is read, and all rows of ORC files.
-
-    Args:
-        source: The Paimon table.
-        progress: Reporter of examined files.
-
-    Raises:
-        NoSuchTableError: If there is no Paimon table.
-        CorruptFileError: If a schema, snapshot, manifest or data file cannot be read.
-        UnsupportedError: If a snapshot or manifest is of an unknown version or form.
-        CommitFailedError: If the table changed meanwhile, and files are gone.
+    The footer of each data file is read, and all rows of ORC files. `CommitFailedError` if the
+    table changed meanwhile, and files are gone.
     """
     # A schema exists before the first snapshot with files of it, so it is read second.
     snapshot = source.snapshots.latest()
@@ -126,12 +115,7 @@ def plan_import(source: PaimonSource, progress: Progress = SILENT) -> ImportPlan
 
 
 def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
-    """Return the draft of the table for an import without blockers; nothing is written.
-
-    Raises:
-        TableAlreadyExistsError: If the name is taken.
-        NoSuchNamespaceError: If there is no such namespace.
-    """
+    """Return the draft of the table for an import without blockers; nothing is written."""
     properties = iceberg_properties(plan.latest)
     made = plan.definition(properties, plan.mapping, plan.last_column_id)
     return catalog.draft(identifier, made)
@@ -140,14 +124,9 @@ def draft_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Draft:
 def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     """Create the Iceberg table, with all rows or not at all.
 
-    This is one step, which needs no journal: an interrupted import creates no table, and the
-    Paimon table is only read. The snapshot's summary names Paimon's snapshot.
-
-    Raises:
-        ImportBlockedError: If the plan has blockers; nothing was changed.
-        CommitFailedError: If the Paimon table changed since it was planned; nothing was changed.
-        TableAlreadyExistsError: If the name is taken.
-        CommitStateUnknownError: If it is unknown whether the table was created.
+    This is one step, which needs no journal: an interrupted import creates no table, and the Paimon
+    table is only read. The snapshot's summary names Paimon's snapshot. `CommitStateUnknownError` if
+    it is unknown whether the table was created.
     """
     if plan.blockers:
         raise ImportBlockedError(plan)

@@ -42,13 +42,8 @@ def check_option(
     """Check that Paimon allows a change of an option.
 
     Args:
-        options: The options before the change.
-        key: The option.
         value: The new value; None for the default.
         has_snapshots: Whether the table has data.
-
-    Raises:
-        SchemaError: If the option cannot change, or not to this value.
     """
     old = options.get(key)
     if value == old or (key == "type" and (value or "table").lower() == (old or "table").lower()):

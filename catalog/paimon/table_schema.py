@@ -30,19 +30,14 @@ class TableSchema:
 
     Attributes:
         schema_id: The number in the file's name.
-        fields: The columns, in order.
         highest_field_id: No field has or had a higher id, nested ones included.
         partition_keys: The columns that partition the table; they never change.
         primary_keys: The columns of the primary key; none for an append table.
         options: The table's options, with defaults of older versions: `bucket` is 1 in version 1,
             `file.format` is orc in versions 1 and 2.
-        comment: The table's comment.
         time_millis: Time of its creation, in milliseconds since the epoch.
         version: Version of the file's format.
         extra: Members unknown to icecomb, which are written back.
-
-    Raises:
-        SchemaError: If the parts contradict each other; the message names the field.
     """
 
     schema_id: int
@@ -115,18 +110,7 @@ class TableSchema:
 def read_table_schema(
     data: bytes | str, location: str, schema_id: int | None = None
 ) -> TableSchema:
-    """Read a schema file.
-
-    Args:
-        data: The file's contents.
-        location: The file's location, for errors.
-        schema_id: The number in the file's name, which must equal the one in the contents.
-
-    Raises:
-        CorruptFileError: If it is not JSON, truncated, or not a valid schema; the message names
-            the file and the field.
-        UnsupportedError: If the version is unknown.
-    """
+    """Read a schema file, whose content must state `schema_id`, the number in the file's name."""
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:

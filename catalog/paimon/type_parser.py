@@ -47,11 +47,7 @@ _DIGITS: Final = 18
 
 
 def parse_type(text: str) -> DataType:
-    """Read a type.
-
-    Raises:
-        SchemaError: If it is not a type; the message quotes the text.
-    """
+    """Read a type; `SchemaError` if it is not one."""
     parser = _Parser(text)
     found = parser.kind()
     if parser.peek():
@@ -60,15 +56,7 @@ def parse_type(text: str) -> DataType:
 
 
 def field_from_json(raw: Any, place: str = "fields") -> DataField:
-    """Parse a field.
-
-    Args:
-        raw: The parsed JSON.
-        place: The path to the field, for errors.
-
-    Raises:
-        SchemaError: If a member is missing or has the wrong shape; the message names the field.
-    """
+    """Parse a field; `place` is the path to it, for errors."""
     if not isinstance(raw, dict):
         raise SchemaError(f"{place}: not an object: {raw!r}")
     name = raw.get("name")
@@ -86,11 +74,7 @@ def field_from_json(raw: Any, place: str = "fields") -> DataField:
 
 
 def type_from_json(raw: Any, place: str) -> DataType:
-    """Parse a type from its JSON form.
-
-    Raises:
-        SchemaError: If it is not a type; the message begins with `place`.
-    """
+    """Parse a type from its JSON form; `place` begins the message of an error."""
     if isinstance(raw, str):
         try:
             return parse_type(raw)

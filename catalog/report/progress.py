@@ -16,11 +16,7 @@ THREADS: Final = 16
 
 
 def threads_each(jobs: int) -> int:
-    """Return the threads per job for concurrent jobs that mostly wait for storage.
-
-    Args:
-        jobs: Number of jobs.
-    """
+    """Return the threads per job for concurrent jobs that mostly wait for storage."""
     return max(2, 2 * THREADS // jobs)
 
 
@@ -62,12 +58,6 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
     """Run a step for each item, several at once; yield results in the order of the items.
 
     Args:
-        progress: Reporter of finished items.
-        what: The step, for people.
-        unit: The name of the items, for people.
-        items: The items.
-        work: Runs the step for an item.
-        threads: Number of items at once.
         total: Number of items, if they are not a sequence.
         ahead: Number of results that may wait to be taken; default any number.
     """

@@ -22,14 +22,8 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
     has the column that Arrow makes of one (``__index_level_0__``).
 
     Args:
-        df: The rows.
-        table: The columns of the table.
         may_be_nothing: Whether an empty iterable of batches is accepted, and means no rows.
             Otherwise it is refused, as neither its columns nor whether it is used up is known.
-
-    Raises:
-        ValidationError: If it holds no rows of a known form, or the index and a column of a pandas
-            frame share a name but not their values.
     """
     import pyarrow as pa
 
@@ -80,11 +74,7 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
 
 
 class Kept:
-    """Rows that can be read again and again; the batches of a stream are kept as they come.
-
-    Args:
-        rows: A table, or a stream.
-    """
+    """Rows that can be read again and again; the batches of a stream are kept as they come."""
 
     def __init__(self, rows: GivenRows) -> None:
         self.schema: pa.Schema = rows.schema
@@ -109,11 +99,7 @@ class Kept:
 
 
 class OneUse:
-    """Rows that know whether they can still be read from the start.
-
-    Args:
-        rows: A table, or a stream, which can be read only once.
-    """
+    """Rows that know if they can still be read from the start; a stream is read only once."""
 
     def __init__(self, rows: GivenRows) -> None:
         import pyarrow as pa

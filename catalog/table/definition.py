@@ -138,14 +138,7 @@ class DraftCatalog(Protocol):
 
 
 class Draft:
-    """A new table that is not in its catalog yet; nothing of it is written.
-
-    Args:
-        identifier: The table's name.
-        metadata: The table's metadata.
-        io: File system for the table's files.
-        catalog: The catalog that will hold the table.
-    """
+    """A new table that is not in its catalog yet; nothing of it is written."""
 
     def __init__(
         self, identifier: Identifier, metadata: TableMetadata, io: FileIO, catalog: DraftCatalog
@@ -167,11 +160,7 @@ _F = TypeVar("_F", PartitionSpec, SortOrder)
 
 
 def _own(kind: type[_F], what: str, given: Any) -> _F:
-    """Convert a spec or order, also one of PyIceberg's class; None gives the empty one.
-
-    Raises:
-        ValidationError: If it is not one.
-    """
+    """Convert a spec or order, also one of PyIceberg's class; None gives the empty one."""
     if given is None:
         return kind()
     if isinstance(given, kind):

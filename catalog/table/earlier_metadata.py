@@ -23,16 +23,7 @@ _HINT: Final = "write.metadata.previous-versions-max says how many older metadat
 
 
 def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
-    """Return the metadata that was current at a time; read one file at most.
-
-    Args:
-        table: The table.
-        timestamp_ms: Milliseconds since 1970 UTC.
-
-    Raises:
-        NoSuchFileError: If the file is no longer in the log, or is deleted.
-        CorruptFileError: If it is unreadable.
-    """
+    """Return the metadata current at a time (ms since 1970 UTC); read one file at most."""
     if timestamp_ms >= table.metadata.last_updated_ms:
         return table.metadata
     for entry in reversed(table.metadata.metadata_log):
@@ -42,12 +33,7 @@ def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
 
 
 def metadata_of(table: Table, snapshot: Snapshot) -> TableMetadata:
-    """Return the metadata that the commit of a snapshot wrote; read three files at most.
-
-    Raises:
-        NoSuchFileError: As in `metadata_as_of`.
-        CorruptFileError: As in `metadata_as_of`.
-    """
+    """Return the metadata that the commit of a snapshot wrote; read three files at most."""
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in table.metadata.metadata_log]
     files.append((table.metadata.last_updated_ms, table.metadata_location))
     made = snapshot.timestamp_ms

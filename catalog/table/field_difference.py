@@ -36,8 +36,6 @@ class FieldPosition:
     """A field in its schema.
 
     Attributes:
-        field_id: The field's id.
-        name: The field's name.
         path: The field's full name, with those of its parents.
         parent: The id of the field that holds it; `ROOT` for a column.
         text: The full type, for an added or dropped field.

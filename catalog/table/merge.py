@@ -199,11 +199,7 @@ class Merge:
 
 
 def _sql_texts(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the expressions of a clause by column.
-
-    Raises:
-        ValidationError: If they are not a mapping of texts.
-    """
+    """Return the expressions of a clause by column."""
     if not isinstance(values, Mapping):
         raise ValidationError(
             f"A clause sets columns by name, not {values!r}",

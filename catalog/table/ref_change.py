@@ -18,8 +18,6 @@ class MakeRef:
     """``CREATE``, ``CREATE OR REPLACE`` or ``REPLACE`` of a branch or tag.
 
     Args:
-        kind: The kind of ref.
-        name: The name.
         create: Whether to create one that does not exist.
         replace: Whether to move an existing one.
         if_not_exists: Whether to keep an existing one.
@@ -50,12 +48,7 @@ class DropRef:
 
 
 def make_ref(transaction: Transaction, wanted: MakeRef) -> None:
-    """Create a branch or tag, or move one.
-
-    Raises:
-        NoSuchSnapshotError: If there is no such snapshot, or no such ref to move.
-        ValidationError: If the name is taken, or the table has no snapshot to point to.
-    """
+    """Create a branch or tag, or move one."""
     metadata = transaction.metadata
     exists = wanted.name in metadata.refs
     if exists and wanted.if_not_exists:
@@ -80,12 +73,7 @@ def make_ref(transaction: Transaction, wanted: MakeRef) -> None:
 
 
 def drop_ref(transaction: Transaction, wanted: DropRef) -> None:
-    """Drop a branch or tag; its snapshots stay until they expire.
-
-    Raises:
-        NoSuchSnapshotError: If there is no such branch or tag.
-        ValidationError: If it is of the other kind, or `main`.
-    """
+    """Drop a branch or tag; its snapshots stay until they expire."""
     if wanted.if_exists and wanted.name not in transaction.metadata.refs:
         return
     with transaction.manage_snapshots() as manage:

@@ -449,7 +449,7 @@ class RowOperations(ABC):
             renewed = True
 
     def _retry_delete(self, delete: Callable[[], T]) -> T:
-        """Delete rows, and find them again if others deleted rows of the same data files first.
+        """Delete rows; find them again if others deleted rows of the same data files first.
 
         In format version 2, position delete files of several writers lie side by side. A deletion
         vector must have all deleted rows of its data file, but the deletes do not conflict.
@@ -486,10 +486,7 @@ class RowOperations(ABC):
         """Provide the target of an operation, and `_commit_change`.
 
         Args:
-            snapshot_properties: More keys of the snapshot's summary.
-            branch: The branch to commit to.
             wanted: Columns to add to the table in the same commit.
-            case_sensitive: Whether names of columns are case-sensitive.
         """
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
@@ -507,7 +504,7 @@ class RowOperations(ABC):
             yield target, operations._commit_change  # noqa: SLF001 - of this class, too
 
     def _commit_change(self, change: WrittenChange | NoChange | None) -> bool:
-        """Commit what an operation has made; return whether it holds though others committed.
+        """Commit an operation's change; return whether it holds though others committed.
 
         Args:
             change: The change; None if there is none, whatever the table has.

@@ -25,21 +25,13 @@ def tables_in_folder(
     *,
     anywhere: bool = False,
 ) -> Iterator[tuple[TableMetadata, str]]:
-    """Yield other tables of the namespace stored in a table's folder, with their metadata files.
+    """Yield other tables of the namespace in a table's folder, with their metadata files.
 
     They may share files with the table: two entries may name one metadata file. So do tables with
     its uuid, wherever they are stored by now.
 
     Args:
-        catalog: The catalog.
-        name: The table's name.
-        metadata: The table's metadata.
-        io: File system that holds the metadata files.
         anywhere: Whether to check tables of other namespaces, too, which may be many.
-
-    Raises:
-        ValidationError: If a table of another format has this folder.
-        NoSuchFileError, CorruptFileError: If the metadata of one cannot be read.
     """
     own: list[str] = []
     folder, uuid = metadata.location, metadata.table_uuid

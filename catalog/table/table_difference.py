@@ -46,7 +46,7 @@ class Endpoint:
 
     Attributes:
         snapshot: The snapshot to read; None for a table without snapshots.
-        metadata: The metadata of that state; None if it is no longer known.
+        metadata: The metadata of that state; None if it is not known any more.
         missing: The reason why it is not known.
     """
 
@@ -71,7 +71,6 @@ class TableDifference:
         commits: Numbers of commits by operation in the history of only the second; None if unknown.
         undone: Numbers of commits by operation in the history of only the first; None if unknown.
         added: Added files, as rows of `FILE_COLUMNS`, with the place of deletion vectors.
-        removed: Removed files.
         changes: Subjects (column, partition field, sort order, property) with their differences.
         unknown: Sentences on differences that are unknown.
     """
@@ -85,17 +84,9 @@ class TableDifference:
 
 
 def table_difference(table: Table, before: Endpoint, after: Endpoint) -> TableDifference:
-    """Compare two states of a table.
+    """Compare two states of a table; the second may be older, or of another branch.
 
     Reads the manifest lists of both, and the manifests that only one of them has; no data.
-
-    Args:
-        table: The table.
-        before: A state.
-        after: Another state, which may be older, or of another branch.
-
-    Raises:
-        CorruptFileError: If a manifest cannot be read.
     """
     from icecomb.format.inspect.file_difference import IDENTITY, file_difference
 
@@ -128,12 +119,7 @@ def file_counts(files: pa.Table) -> dict[str, int]:
 
 
 def layout_changes(first: TableMetadata, second: TableMetadata) -> Iterator[tuple[str, Difference]]:
-    """Yield the differences in columns, partition fields, order, properties, location, version.
-
-    Args:
-        first: A state of a table.
-        second: Another one.
-    """
+    """Yield differences in columns, partition fields, order, properties, location, version."""
     yield from _column_changes(first.schema(), second.schema())
     for found in _spec_differences(first, second):
         yield "partition field", found

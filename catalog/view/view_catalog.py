@@ -230,11 +230,7 @@ class ViewCatalog:
         """Return a namespace's properties, as `Catalog.load_namespace_properties`."""
 
     def _views_with(self, identifier: Name) -> Views:
-        """Return the views, among which may be one of this name.
-
-        Raises:
-            NoSuchViewError: If the catalog keeps none.
-        """
+        """Return the views, among which may be one of this name."""
         if self._views is None:
             name = ".".join(parts_of(identifier))
             raise NoSuchViewError(

@@ -25,22 +25,10 @@ _POLL_SECONDS = 0.1
 def stream(
     producers: Iterable[Producer[T]], workers: int, *, ordered: bool = True, depth: int = _DEPTH
 ) -> Iterator[T]:
-    """Yield the items of producers, which threads produce ahead.
+    """Yield the items of producers, which threads produce ahead; close it to stop the threads.
 
-    At most `workers` producers are open at a time, each at most `depth` items ahead of the
-    consumer, so memory does not grow with their number. The producers are iterated lazily. Closing
-    the iterator stops the threads, which have the context variables of the consumer, and cancels
-    the work of the producers.
-
-    Args:
-        producers: Functions that return their items when called.
-        workers: The number of producers that run at the same time; with one, they run in the
-            calling thread.
-        ordered: Whether items are in the order of the producers.
-        depth: The number of items that a producer may be ahead; 0 for any number.
-
-    Raises:
-        Exception: If a producer raised it.
+    At most `workers` producers are open, each at most `depth` items ahead (0: any number); with one
+    worker, they run in the calling thread.
     """
     if workers <= 1:
         for produce in producers:
@@ -53,18 +41,8 @@ def stream(
 def in_order(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
     """Yield the results of a function for items in order, which threads compute ahead.
 
-    At most one more result than there are workers is held, so memory does not grow with the number
-    of items. The threads have the context variables of the consumer. Closing the iterator begins
-    no more work, and waits for none.
-
-    Args:
-        work: Function that computes one result.
-        items: Items, iterated as needed.
-        workers: The number of items worked on at the same time; with one, the calling thread
-            computes the results as they are consumed.
-
-    Raises:
-        Exception: If `work` raised it.
+    At most one more result than there are workers is held; closing the iterator begins no more
+    work, and waits for none.
     """
     if workers <= 1:
         yield from map(work, items)

@@ -10,11 +10,7 @@ import pyarrow as pa
 
 
 def without_hidden_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch without nulls in required fields inside structs.
-
-    Args:
-        batch: Rows that are known to lack no required value.
-    """
+    """Return the batch, which lacks no required value, without nulls in required struct fields."""
     if not any(_has_required(f.type) for f in batch.schema):
         return batch
     arrays = [_shown(column) for column in batch.columns]

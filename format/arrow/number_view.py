@@ -47,16 +47,9 @@ def truths_of(mask: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def group_numbers(columns: Sequence[pa.Array], length: int) -> tuple[Longs, Longs]:
-    """Return group numbers of rows: rows with the same values get the same number.
+    """Return the group number of each row, from 0, and the index of one row of each group.
 
-    Nulls are equal to each other, and so are NaNs.
-
-    Args:
-        columns: The columns to compare, all of this length; without any, all rows are one group.
-        length: The number of rows.
-
-    Returns:
-        The group number of each row, from 0; and the index of one row of each group.
+    Nulls are equal to each other, and so are NaNs; without columns, all rows are one group.
     """
     codes = np.zeros(length, np.int64)
     for column in columns:

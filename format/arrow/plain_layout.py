@@ -46,8 +46,8 @@ def is_plain(kind: pa.DataType) -> bool:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the same values in a plain layout.
 
-    Views, lists of fixed size and encoded texts get the large form, with 64-bit offsets: they may
-    repeat values, and so be larger than the memory they take.
+    Views, lists of fixed size and encoded texts get 64-bit offsets: they may repeat values, and so
+    be larger than the memory they take.
     """
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
@@ -86,12 +86,7 @@ def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """Return the same values in a plain layout; the array itself if it has one.
-
-    Raises:
-        ValidationError: If a list view points outside of its values, or there are too many values
-            for one array.
-    """
+    """Return the same values in a plain layout; the array itself if it has one."""
     types, kind = pa.types, array.type
     if is_plain(kind):
         return array
@@ -119,8 +114,7 @@ def plain_array(array: pa.Array) -> pa.Array:
 def of_short_offsets(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Convert text or lists with 64-bit offsets to 32-bit offsets.
 
-    Raises:
-        pyarrow.ArrowInvalid: If they are too long, or not of that kind.
+    It raises pyarrow.ArrowInvalid if they are too long, or not of that kind.
     """
     if len(array):
         start = array.offset * np.dtype(np.int64).itemsize

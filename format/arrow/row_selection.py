@@ -56,11 +56,7 @@ def rows_at_once(table: pa.Table, most: int) -> int:
 
 
 def whole_column(column: pa.ChunkedArray, name: str) -> pa.Array:
-    """Return a column of keys as one array.
-
-    Raises:
-        ValidationError: If it holds more than an array of its type can.
-    """
+    """Return a column of keys as one array."""
     try:
         found = column.combine_chunks()
     except pa.ArrowInvalid as error:

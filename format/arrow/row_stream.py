@@ -9,14 +9,7 @@ import pyarrow as pa
 
 
 class RowStream:
-    """A stream of batches, read once, each with its own schema: columns are matched by name.
-
-    A `RecordBatchReader` requires one schema, down to the order of the columns.
-
-    Args:
-        schema: The schema of the first batch.
-        batches: The batches.
-    """
+    """A stream of batches, read once, each with its own schema, unlike a `RecordBatchReader`."""
 
     def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         self.schema = schema

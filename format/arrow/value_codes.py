@@ -21,11 +21,7 @@ _MOST_SLOT_BITS = 27
 
 
 class ValueCodes:
-    """A mapping of known values to numbers.
-
-    Args:
-        values: The values, each once; null may be one.
-    """
+    """A mapping of known, distinct values, of which one may be null, to numbers."""
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values
@@ -54,11 +50,7 @@ class ValueCodes:
         self.nbytes += self._known.nbytes + self._codes.nbytes + self._slots.nbytes
 
     def of(self, array: pa.Array) -> Codes:
-        """Return the number of each value; -1 for unknown values.
-
-        Args:
-            array: Values of the same type.
-        """
+        """Return the number of each value of the same type; -1 for unknown values."""
         numbers = _numbers(array) if self._indexed else None
         if numbers is None:
             found = pc.index_in(array, value_set=self._values).fill_null(-1)

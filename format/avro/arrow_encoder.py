@@ -53,12 +53,7 @@ _NUMBERS = (IntegerType, LongType, DateType, TimeType, *TIMESTAMP_TYPES)
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """The concatenated bytes of several values.
-
-    Args:
-        lengths: Number of bytes of each value.
-        data: The bytes.
-    """
+    """The concatenated bytes of several values, and the number of bytes of each."""
 
     lengths: Counts
     data: Bytes
@@ -72,13 +67,10 @@ class Ragged:
 
 
 def encode_rows(fields: Iterable[NestedField], columns: Iterable[pa.Array], rows: int) -> Ragged:
-    """Encode rows as Avro records.
+    """Encode rows as Avro records; optional fields are unions, see `schema.is_null_first`.
 
-    Args:
-        fields: The columns; optional ones are unions with null, see `schema.is_null_first`.
-        columns: The values, in the Arrow types of `arrow.type_to_pyarrow` or their large
-            variants; a map may be a list of key-value structs.
-        rows: Number of rows.
+    The columns have the Arrow types of `arrow.type_to_pyarrow` or their large variants; a map may
+    be a list of key-value structs.
     """
     return _woven([_field(f, c) for f, c in zip(fields, columns, strict=True)], rows)
 

@@ -29,13 +29,6 @@ def decompressor(codec: str, location: str) -> Decompress:
     """Return the function that decompresses a block, given its largest size in bytes.
 
     It raises ValueError if the block is damaged, or larger.
-
-    Args:
-        codec: Name of the codec in the file's metadata.
-        location: The file, for messages.
-
-    Raises:
-        UnsupportedError: If there is no such codec.
     """
     if codec == "null":
         return _unchanged
@@ -63,12 +56,7 @@ def decompressor(codec: str, location: str) -> Decompress:
 def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], bytes]]:
     """Return the codec's name in the file's metadata, and the function that compresses a block.
 
-    Args:
-        codec: A value of Iceberg's `write.manifest.compression-codec`.
-        level: Compression level; None = the codec's default.
-
-    Raises:
-        UnsupportedError: If there is no such codec.
+    `codec` is a value of Iceberg's `write.manifest.compression-codec`.
     """
     kind = codec.lower()
     if kind in ("uncompressed", "none"):
@@ -108,15 +96,7 @@ def _deflate(block: bytes) -> bytes:
 
 
 def inflated(block: bytes, room: int) -> bytes:
-    """Decompress raw deflate data (RFC 1951).
-
-    Args:
-        block: The data.
-        room: The most bytes that it may become.
-
-    Raises:
-        ValueError: If it is damaged, or becomes more.
-    """
+    """Decompress raw deflate data (RFC 1951); ValueError if damaged or beyond `room` bytes."""
     # twice as fast as zlib
     from isal import igzip_lib, isal_zlib
 
@@ -129,16 +109,7 @@ def inflated(block: bytes, room: int) -> bytes:
 
 
 def unpacked(data: bytes, codec: str, room: int) -> bytes:
-    """Decompress data of a codec of pyarrow.
-
-    Args:
-        data: The data.
-        codec: Name of the codec, such as "zstd".
-        room: The most bytes that it may become.
-
-    Raises:
-        ValueError: If it is damaged, or becomes more.
-    """
+    """Decompress data of a codec of pyarrow; ValueError if damaged or beyond `room` bytes."""
     import pyarrow as pa
 
     parts, size = [], 0
@@ -168,14 +139,9 @@ def _snappy(block: bytes, room: int) -> bytes:
 
 
 def unsnapped(data: bytes, room: int) -> bytes:
-    """Decompress data in snappy's raw format, which states its length first.
+    """Decompress snappy's raw format, which states its length first.
 
-    Args:
-        data: The data.
-        room: The most bytes that it may become.
-
-    Raises:
-        ValueError: If it is damaged, or becomes more.
+    It raises ValueError if the data is damaged, or becomes more than `room` bytes.
     """
     import pyarrow as pa
 

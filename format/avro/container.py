@@ -30,15 +30,7 @@ _BLOCK_BYTES: Final = 64_000
 
 @dataclass(frozen=True, slots=True)
 class AvroContainer:
-    """The content of a container file.
-
-    Attributes:
-        location: Location of the file.
-        metadata: Key-value metadata of the file.
-        schema: The writer's schema as JSON values.
-        record_count: Number of records.
-        blocks: All records, encoded and uncompressed.
-    """
+    """The content of a container file, whose blocks are encoded and uncompressed."""
 
     location: str
     metadata: Mapping[str, bytes]
@@ -53,12 +45,7 @@ class AvroContainer:
 
 
 def parse_container(data: bytes, location: str) -> AvroContainer:
-    """Parse a container file.
-
-    Raises:
-        CorruptFileError: If it is empty, not an Avro file, truncated or damaged.
-        UnsupportedError: If the codec is unknown, or the file is encrypted.
-    """
+    """Parse a container file."""
     if not data:
         raise CorruptFileError(
             f"{location} is empty, expected an Avro file",
@@ -106,11 +93,7 @@ def _parsed(text: bytes) -> Any:
 def plain_form(
     container: AvroContainer, names: Mapping[int, str], *, fixed_as_bytes: bool = False
 ) -> Any:
-    """Return the plain form of a file's schema; see `avro.plain_schema`.
-
-    Raises:
-        CorruptFileError: If the schema is not an Avro schema.
-    """
+    """Return the plain form of a file's schema; see `avro.plain_schema`."""
     try:
         text = container.metadata["avro.schema"]
         return _plain_of(text, tuple(names.items()), fixed_as_bytes=fixed_as_bytes)
@@ -132,36 +115,21 @@ def _plain_of(text: bytes, names: tuple[tuple[int, str], ...], *, fixed_as_bytes
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """The encoding of the records of a schema, reusable for any number of files.
-
-    Attributes:
-        schema: The schema as written in files.
-        encode: Function that encodes a record.
-    """
+    """The encoding of the records of a schema, reusable for any number of files."""
 
     schema: str
     encode: Encoder
 
     @classmethod
     def of(cls, schema: Any, plain: Any) -> RecordForm:
-        """Return the form of a schema.
-
-        Args:
-            schema: The schema.
-            plain: Its plain form, whose names the records use; see `avro.encoder`.
-        """
+        """Return the form of a schema; records use the names of `plain`, see `avro.encoder`."""
         return cls(compact_schema(schema), encoder(plain))
 
 
 class ContainerWriter:
-    """A writer of a container file in memory.
+    """A writer of a container file in memory, with a random sync marker by default.
 
-    Args:
-        form: Form of the records.
-        metadata: Further key-value metadata.
-        codec: A value of Iceberg's `write.manifest.compression-codec`.
-        level: Compression level; None = the codec's default.
-        sync: The sync marker; None = a random one.
+    `codec` is a value of Iceberg's `write.manifest.compression-codec`.
     """
 
     def __init__(
@@ -212,11 +180,7 @@ class ContainerWriter:
         return self._out.tell()
 
     def finish(self, metadata: Mapping[str, str] = MappingProxyType({})) -> bytes:
-        """Return the whole file.
-
-        Args:
-            metadata: More key-value metadata, which was not known before.
-        """
+        """Return the whole file, with more metadata, which was not known before."""
         self._flush()
         if not metadata:
             return self._out.getvalue()
@@ -232,9 +196,7 @@ class ContainerWriter:
 def read_header(data: bytes) -> tuple[dict[str, bytes], int]:
     """Parse the metadata of a file; return it with the offset of the sync marker after it.
 
-    Raises:
-        IndexError: If the bytes end too early.
-        ValueError: If they end too early, or are not metadata.
+    It raises IndexError or ValueError if the bytes end too early, or are not metadata.
     """
     metadata: dict[str, bytes] = {}
     at = len(MAGIC)
@@ -288,9 +250,7 @@ def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
 def read_long(data: bytes, at: int) -> tuple[int, int]:
     """Decode the number at an offset; return it with the offset after it.
 
-    Raises:
-        IndexError: If the bytes end too early.
-        ValueError: If the number is too long.
+    It raises IndexError if the bytes end too early, and ValueError if the number is too long.
     """
     value = shift = 0
     while True:

@@ -34,20 +34,7 @@ class SeekableSource(ByteSource, Protocol):
 
 
 class ContainerStream:
-    """A sequential reader of the blocks of a container file.
-
-    Args:
-        source: The file, at its beginning.
-        location: The file, for messages.
-        chunk: Minimum number of bytes to read at a time.
-
-    Attributes:
-        schema: The writer's schema as JSON values.
-
-    Raises:
-        CorruptFileError: If it is not an Avro file, or is truncated.
-        UnsupportedError: If the codec is unknown.
-    """
+    """A sequential reader of the blocks of a container file, from its beginning."""
 
     def __init__(self, source: ByteSource, location: str, chunk: int = _CHUNK) -> None:
         self._source = source
@@ -71,11 +58,7 @@ class ContainerStream:
         self._decompress = decompressor(codec, location)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the number of records of each block and their bytes, uncompressed.
-
-        Raises:
-            CorruptFileError: If a block is damaged or the file ends inside it.
-        """
+        """Yield the number of records of each block and their bytes, uncompressed."""
         self._fill(SYNC_SIZE)
         sync, room = self._take(SYNC_SIZE), unpacked_bytes()
         while True:
@@ -96,13 +79,7 @@ class ContainerStream:
             yield count, unpacked
 
     def count_records(self) -> int:
-        """Return the number of records, from the headers of the blocks without reading records.
-
-        The source must be seekable.
-
-        Raises:
-            CorruptFileError: If the file ends inside a block, or a block's length is wrong.
-        """
+        """Return the number of records, by the blocks' headers; the source must be seekable."""
         source = self._source
         assert isinstance(source, SeekableSource)  # noqa: S101 - the caller's promise
         self._fill(SYNC_SIZE)

@@ -52,14 +52,10 @@ def encode_string(value: str) -> bytes:
 
 
 def encoder(schema: Any) -> Encoder:
-    """Return the function that encodes a value of this schema.
+    """Return the function that encodes a value of this plain schema (`avro.plain_schema`).
 
-    Args:
-        schema: A plain schema (`avro.plain_schema`). The value of a record is a mapping by field
-            name; that of an array of key-value records is a mapping of keys to values.
-
-    Raises:
-        SchemaError: If the schema has a type that no manifest has.
+    The value of a record is a mapping by field name; that of an array of key-value records is a
+    mapping of keys to values.
     """
     if isinstance(schema, str):
         found = _PRIMITIVES.get(schema)

@@ -44,15 +44,7 @@ _ARROW_ALIASES: Final = {
 
 
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
-    """Decode all records to dictionaries; see `read_tables` for the check of their end.
-
-    Args:
-        container: The file.
-        schema: The plain form of its schema.
-
-    Raises:
-        CorruptFileError: If the records do not decode.
-    """
+    """Decode all records to dictionaries; see `read_tables` for the check of their end."""
     import fastavro
 
     marked = _text_field(schema) if is_simple(schema) else None
@@ -86,16 +78,7 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
 def read_table(
     container: AvroContainer, schema: Any, columns: Container[str] | None = None
 ) -> pa.Table:
-    """Decode all records to Arrow columns of one chunk each.
-
-    Args:
-        container: The file.
-        schema: The plain form of its schema.
-        columns: Fields of the records to decode; others are skipped. None = all.
-
-    Raises:
-        CorruptFileError: If the records do not decode.
-    """
+    """Decode all records, or only some of their fields, to Arrow columns of one chunk each."""
     if is_simple(schema):
         return _decoded([container], schema, _chosen(schema, columns), b"")
     return _of_records(container, schema, _chosen(schema, columns))
@@ -107,22 +90,10 @@ def read_tables(
     marked: str,
     columns: Container[str] | None = None,
 ) -> tuple[pa.Table, list[int]]:
-    """Decode all records of several files of one schema, file by file; see `read_table`.
+    """Decode files of one schema; return the rows, and the index of the first row of each file.
 
-    A marker record is inserted after those of each file and must be found there: it is not if
-    the records of a file end before or after its end.
-
-    Args:
-        containers: The files.
-        schema: The plain form of their schema.
-        marked: A string field to identify the marker by.
-        columns: Fields of the records to decode; None = all.
-
-    Returns:
-        The rows, and the index of the first row of each file; a marker may follow a file's rows.
-
-    Raises:
-        CorruptFileError: If the records of a file do not decode.
+    A marker record, identified by the string field `marked`, is inserted after the records of each
+    file and must be found there; it may follow a file's rows in the result.
     """
     import pyarrow as pa
 
@@ -180,12 +151,7 @@ def _of_records(container: AvroContainer, schema: Any, fields: Sequence[Any]) ->
 
 
 def damaged(containers: Sequence[AvroContainer], error: BaseException | None) -> CorruptFileError:
-    """Return the error for records that do not decode, in one of some files.
-
-    Args:
-        containers: The files.
-        error: What decoding them raised, if anything.
-    """
+    """Return the error for records that do not decode, in one of some files."""
     reason = f" ({type(error).__name__}: {reason_of(error)[:200]})" if error is not None else ""
     first = containers[0].location
     others = f" or one of the {len(containers) - 1} files read with it" if containers[1:] else ""
@@ -199,10 +165,7 @@ def damaged(containers: Sequence[AvroContainer], error: BaseException | None) ->
 def _uncompressed(containers: Sequence[AvroContainer], schema: Any, mark: bytes) -> bytes:
     """Join the files to an uncompressed one of one block: polars joins blocks with threads.
 
-    Args:
-        containers: The files.
-        schema: The plain form of their schema.
-        mark: An encoded record to insert after those of each file; empty for none.
+    The encoded record `mark` is inserted after those of each file; empty for none.
     """
     sync = bytes(SYNC_SIZE)
     header = header_bytes({"avro.schema": compact_schema(schema), "avro.codec": "null"}, sync)
@@ -221,14 +184,7 @@ def _text_field(schema: Any) -> str | None:
 
 
 def end_record(schema: Any) -> tuple[bytes, Any]:
-    """Return a value that no file has, to check that the records before it end there.
-
-    Args:
-        schema: A plain schema.
-
-    Returns:
-        The encoded value, and the value as fastavro decodes it.
-    """
+    """Return a value that no file has, to mark where records end: encoded, and as decoded."""
     if isinstance(schema, str):
         return _ENDS[schema]
     if isinstance(schema, list):

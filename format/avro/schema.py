@@ -73,12 +73,7 @@ _VALID_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
-    """Return the Avro schema of a record, as JSON values.
-
-    Args:
-        struct: Fields of the record; an optional one becomes a union, see `is_null_first`.
-        name: Name of the record.
-    """
+    """Return the Avro schema of a record, as JSON values."""
     return _record(struct, name, set())
 
 
@@ -115,14 +110,7 @@ def decimal_size(precision: int) -> int:
 
 
 def iceberg_type(schema: Any) -> PrimitiveType | None:
-    """Return the Iceberg type of an Avro primitive; None for Avro's `null`.
-
-    Args:
-        schema: Schema without the union that makes a field optional.
-
-    Raises:
-        SchemaError: If Iceberg has no such primitive type.
-    """
+    """Return the Iceberg type of an Avro primitive, not of a union; None for Avro's `null`."""
     kind = schema["type"] if isinstance(schema, dict) else schema
     logical = schema.get("logicalType") if isinstance(schema, dict) else None
     found: PrimitiveType | None = None
@@ -177,17 +165,10 @@ def from_avro(field_type: IcebergType | None, value: Any) -> Any:
 
 
 def plain_schema(schema: Any, names: Mapping[int, str], *, fixed_as_bytes: bool = False) -> Any:
-    """Return a schema of the same byte layout whose fields are named by their ids.
+    """Return a schema of the same byte layout whose fields are named `names[id]`, or `f<id>`.
 
-    Logical types, defaults and documentation are dropped, references to named types are expanded,
-    and each field is named by its id: `names[id]`, or `f<id>` if it is not in there. Fields without
-    an id keep their names, as do the two of a key-value record.
-
-    Args:
-        schema: A writer's schema.
-        names: Names of known field ids.
-        fixed_as_bytes: Whether to read `fixed` without a logical type as `bytes`, with a length
-            first: Iceberg Java 1.11 declares the former and writes the latter.
+    `fixed_as_bytes` reads `fixed` without a logical type as `bytes`, with a length first: Iceberg
+    Java 1.11 declares the former and writes the latter.
     """
     plain = _plain(schema, names, {}, [0])
     return _fixed_as_bytes(plain) if fixed_as_bytes else plain

@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeletedColumn:
-    """A column as it was when it was dropped.
+    """A column as it was when it was dropped, with the fields inside it.
 
     Attributes:
-        field: The column, with the fields inside it.
-        was_identifier: Whether it was an identifier field.
-        written_since: Whether rows may have been written without it: a snapshot of the table may be
-            newer than the drop.
+        written_since: Whether rows may have been written without it: a snapshot of the table
+            may be newer than the drop.
     """
 
     field: NestedField
@@ -34,17 +32,7 @@ class DeletedColumn:
 def find_deleted_column(
     metadata: TableMetadata, parent_id: int | None, name: str, *, case_sensitive: bool = True
 ) -> DeletedColumn:
-    """Find the column that had a name last, in the schemas that metadata still has.
-
-    Args:
-        metadata: The table metadata.
-        parent_id: The id of the struct that has the field; None for a column of the table.
-        name: The name, without those of its parents.
-        case_sensitive: Whether the name distinguishes `Id` from `id`.
-
-    Raises:
-        SchemaError: If no schema has the name, or the column was renamed since.
-    """
+    """Find the column that had a name last, in the schemas that metadata still has."""
     found = None
     for schema in metadata.schemas:
         for field in _siblings(schema, parent_id):

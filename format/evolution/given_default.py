@@ -18,14 +18,6 @@ def given_default(field_type: IcebergType, value: Any, path: str) -> Any:
 
     Dates, times, decimals and UUIDs may be those of Python, NumPy, pandas and Arrow, or text; a
     struct's default is ``{}`` or None.
-
-    Args:
-        field_type: The type of the field.
-        value: The value; None for null.
-        path: The full name of the field.
-
-    Raises:
-        ValidationError: If it is not exactly a value of the type, or one that no default can be.
     """
     try:
         found = _internal(field_type, value)
@@ -40,11 +32,7 @@ def given_default(field_type: IcebergType, value: Any, path: str) -> Any:
 
 
 def with_given_defaults(schema: Schema) -> Schema:
-    """Return the schema with the defaults that a caller gives as internal values.
-
-    Raises:
-        ValidationError: If one is not a value of its field's type; the message names the field.
-    """
+    """Return the schema with the defaults that a caller gives as internal values."""
     if not any(map(_has_default, walk(schema.as_struct()))):
         return schema
     fields = tuple(field_with_given_defaults(f) for f in schema.fields)
@@ -52,15 +40,7 @@ def with_given_defaults(schema: Schema) -> Schema:
 
 
 def field_with_given_defaults(field: NestedField, prefix: str = "") -> NestedField:
-    """Return a field with its defaults, and those of the fields inside it, as internal values.
-
-    Args:
-        field: The field.
-        prefix: The full name of the struct around it, with a dot.
-
-    Raises:
-        ValidationError: If one is not a value of its field's type; the message names the field.
-    """
+    """Return a field with its defaults, and those of the fields inside it, as internal values."""
     path = f"{prefix}{field.name}"
     kind = field.field_type
     if inside := children(kind):

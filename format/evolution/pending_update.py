@@ -27,11 +27,7 @@ E = TypeVar("E")
 
 
 class PendingUpdate(ABC):
-    """A change that a table or a transaction commits.
-
-    Args:
-        commit: The function that commits the change, of the table that it belongs to.
-    """
+    """A change that a table or a transaction commits by the function `commit`."""
 
     starting_point: None = None
 
@@ -41,28 +37,13 @@ class PendingUpdate(ABC):
 
     @abstractmethod
     def apply(self, base: TableMetadata) -> Changes:
-        """Return the changes for this base; may be called again with a newer one.
-
-        Raises:
-            ValidationError: If the change does not fit the table.
-            CommitFailedError: If another writer changed the same things.
-        """
+        """Return the changes for this base; may be called again with a newer one."""
 
     def clean_up(self, committed: TableMetadata | None) -> None:  # noqa: B027 - few write files
-        """Delete unneeded files, once the outcome of the commit is proven.
-
-        Args:
-            committed: The metadata after the commit; None if nothing was committed.
-        """
+        """Delete unneeded files, once the outcome is proven; None if nothing was committed."""
 
     def commit(self) -> None:
-        """Commit the change; as a context manager, it is committed at the end of the block.
-
-        Raises:
-            ValidationError: If the change does not fit the table, or was committed already.
-            CommitFailedError: If other writers were first; nothing was committed.
-            CommitStateUnknownError: If it is unknown whether it was committed.
-        """
+        """Commit the change; as a context manager, it is committed at the end of the block."""
         if self._commit is None:
             raise ValidationError(
                 "Cannot commit: this change belongs to no table",
@@ -101,12 +82,7 @@ Commit: TypeAlias = Callable[[PendingUpdate], object]
 
 
 class RecordedUpdate(PendingUpdate, Generic[E]):
-    """A change that records its calls, to repeat them on a newer base.
-
-    Args:
-        base: The table's metadata as the caller sees it.
-        commit: See `PendingUpdate`.
-    """
+    """A change that records its calls, to repeat them on a newer base."""
 
     def __init__(self, base: TableMetadata, commit: Commit | None = None) -> None:
         super().__init__(commit)

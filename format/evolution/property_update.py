@@ -37,11 +37,7 @@ _NAMING_FOLDERS: Final = frozenset(each.key for each in FOLDER_PATHS)
 
 
 def check_version(text: str) -> None:
-    """Check that a format version is a number.
-
-    Raises:
-        ValidationError: If it is not.
-    """
+    """Check that a format version is a number."""
     if not (text.isascii() and text.isdigit()):
         raise ValidationError(
             f"Property {_FORMAT_VERSION!r} is {text!r}, not a number", hint="Set it to 1, 2 or 3."
@@ -113,15 +109,7 @@ class UpdateProperties(PendingUpdate):
 
 
 class UpdateLocation(PendingUpdate):
-    """An update that moves the base location for new files; existing files are not moved.
-
-    Args:
-        location: The new folder.
-        commit: See `PendingUpdate`.
-
-    Raises:
-        ValidationError: If the location is empty, or engines would disagree about it.
-    """
+    """An update that moves the base location for new files; existing files are not moved."""
 
     def __init__(self, location: str, commit: Commit | None = None) -> None:
         super().__init__(commit)
@@ -141,12 +129,7 @@ class UpdateLocation(PendingUpdate):
 
 
 def keeping_folders(base: TableMetadata, updates: Iterable[TableUpdate]) -> list[TableUpdate]:
-    """Return the update that records the folders which other updates take from the table.
-
-    Args:
-        base: The table metadata.
-        updates: Updates of its location or properties.
-    """
+    """Return the update that records the folders which other updates take from the table."""
     if not (base.snapshots or base.metadata_log):
         return []  # no file was written there
     after = update_table_metadata(base, updates)

@@ -70,12 +70,7 @@ class SchemaEdit:
     """A schema being edited.
 
     Args:
-        schema: The schema before.
-        last_column_id: The highest field id ever used; new ids follow it.
-        format_version: The format version of the table.
-        case_sensitive: Whether given names distinguish `Id` from `id`.
-        allow_incompatible: Whether changes are allowed that existing rows may contradict: columns
-            that become required, required columns without a default, types that do not widen.
+        allow_incompatible: Whether changes are allowed that existing rows may contradict.
         deleted: A function that finds the field of a struct (None: the columns) of a name.
     """
 
@@ -301,20 +296,14 @@ class SchemaEdit:
     def union(self, new: StructType, *, of_frame: bool = False) -> None:
         """Add the extra fields of another schema, by name; widen types that are wider there.
 
-        Args:
-            new: The fields of the other schema.
-            of_frame: Whether it is of rows, whose nanoseconds fit microseconds if they end in
-                zeros: such columns stay.
+        With `of_frame`, columns of microseconds stay: the frame's nanoseconds fit if they end in
+        zeros.
         """
         self._coarser = _OF_NANOS if of_frame else {}
         self._union(self.schema.as_struct(), new, ())
 
     def result(self) -> Schema:
-        """Return the schema after the edit, with the id of the one before.
-
-        Raises:
-            SchemaError: If names clash, or an identifier field would be lost.
-        """
+        """Return the schema after the edit, with the id of the one before."""
         fields = self._fields(self.schema.fields, ROOT)
         self._check_clashes(fields)
         kept = {field.field_id for field in walk(StructType(fields))}

@@ -95,12 +95,7 @@ class UpdateSortOrder(RecordedUpdate["SortEdit"]):
 
 
 class SortEdit:
-    """A sort order being edited.
-
-    Args:
-        base: The table's metadata.
-        case_sensitive: Whether column names distinguish `Id` from `id`.
-    """
+    """A sort order being edited."""
 
     def __init__(self, base: TableMetadata, *, case_sensitive: bool) -> None:
         self._schema = base.schema()

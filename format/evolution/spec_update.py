@@ -119,12 +119,7 @@ class UpdateSpec(RecordedUpdate["SpecEdit"]):
 
 
 class SpecEdit:
-    """A partition spec being edited.
-
-    Args:
-        base: The table's metadata; the edit begins with its default spec.
-        case_sensitive: Whether column names distinguish `Id` from `id`.
-    """
+    """A partition spec being edited, beginning with the table's default spec."""
 
     def __init__(self, base: TableMetadata, *, case_sensitive: bool = True) -> None:
         self._base = base
@@ -189,11 +184,7 @@ class SpecEdit:
         self._renames[name] = new_name
 
     def result(self) -> PartitionSpec:
-        """Return the spec after the edit.
-
-        Raises:
-            ValidationError: If it does not fit the table's schema.
-        """
+        """Return the spec after the edit."""
         fields = []
         for field in self._base.spec().fields:
             kept = replace(field, name=self._renames.get(field.name, field.name))

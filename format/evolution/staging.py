@@ -32,12 +32,7 @@ def is_staged(metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -
 
 
 def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
-    """Return the snapshot that was staged under an id.
-
-    Raises:
-        NoSuchSnapshotError: If there is none.
-        ValidationError: If there are several; one can be cherry-picked by its snapshot id.
-    """
+    """Return the only snapshot that was staged under an id."""
     found = [s for s in metadata.snapshots if (s.summary or {}).get(WAP_ID) == wap_id]
     if not found:
         raise NoSuchSnapshotError(

@@ -57,20 +57,7 @@ def bind(
     expression: BooleanExpression,
     case_sensitive: bool = True,  # noqa: FBT001, FBT002 - PyIceberg's signature
 ) -> BooleanExpression:
-    """Find the columns of an expression and convert its literals.
-
-    Args:
-        schema: The schema in which columns are looked up.
-        expression: The unbound expression; parts that are bound already stay unchanged.
-        case_sensitive: Whether `Id` and `id` are different names.
-
-    Returns:
-        An expression of `And`, `Or`, constants and bound predicates, without `Not`.
-
-    Raises:
-        ExpressionError: If a column is unknown, or a literal does not fit its type.
-        UnsupportedError: If the values of a column cannot be compared.
-    """
+    """Find the columns of an expression and convert its literals; the result is without `Not`."""
     return replaced(
         rewrite_not(expression),
         UnboundPredicate,
@@ -169,13 +156,7 @@ def _bind_reference(
 
 
 def unresolved_column(schema: Schema, name: str, problem: ValidationError) -> ExpressionError:
-    """Return the error for a name that `Schema.find_field` did not find.
-
-    Args:
-        schema: The schema in which it was looked up.
-        name: The name.
-        problem: The error of the schema.
-    """
+    """Return the error for a name that `Schema.find_field` did not find."""
     if schema.contains(name):
         return ExpressionError(problem.message, hint=problem.hint, column=name)
     close = similar(name, schema.column_names)

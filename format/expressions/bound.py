@@ -35,13 +35,10 @@ _FLOATING = (FloatType, DoubleType)
 
 @dataclass(frozen=True, slots=True)
 class BoundReference:
-    """A column of a schema.
+    """A column of a schema, by its full dotted name.
 
-    Args:
-        field: The field.
-        name: The full dotted name.
+    Attributes:
         may_be_null: Whether the field, or a struct around it, is optional.
-        nested: Whether the field is inside a struct.
     """
 
     field: NestedField
@@ -79,12 +76,7 @@ class BoundReference:
 
 @dataclass(frozen=True, slots=True)
 class BoundTransform:
-    """A partition transform of a column of a schema.
-
-    Args:
-        transform: The transform; in bound predicates always a bucket.
-        reference: The column.
-    """
+    """A partition transform of a column of a schema; in bound predicates always a bucket."""
 
     transform: Transform
     reference: BoundReference
@@ -164,13 +156,7 @@ class BoundUnaryPredicate(BoundPredicate):
 
 @dataclass(frozen=True, slots=True)
 class BoundLiteralPredicate(BoundPredicate):
-    """A bound predicate of one of `LITERAL_OPERATIONS`.
-
-    Args:
-        operation: The comparison.
-        term: The column.
-        literal: The internal value to compare with.
-    """
+    """A bound predicate of one of `LITERAL_OPERATIONS`; its literal is an internal value."""
 
     operation: Operation
     term: BoundTerm
@@ -186,13 +172,7 @@ class BoundLiteralPredicate(BoundPredicate):
 
 @dataclass(frozen=True, slots=True)
 class BoundSetPredicate(BoundPredicate):
-    """A bound predicate of one of `SET_OPERATIONS`.
-
-    Args:
-        operation: In or not in.
-        term: The column.
-        literals: Two or more internal values.
-    """
+    """A bound predicate of one of `SET_OPERATIONS`, with two or more internal values."""
 
     operation: Operation
     term: BoundTerm

@@ -24,17 +24,10 @@ _NONE: frozenset[int] = frozenset()
 
 
 class ColumnDoubts:
-    """Columns whose metrics are not trusted, because their ids were reused.
+    """Ids of columns whose metrics are not trusted, because their ids were reused.
 
     The schema of a file is that of the snapshot that added it; if that has expired, it may be any
     schema of the table.
-
-    Args:
-        metadata: The table's metadata.
-        schema: The schema with which the files are read.
-
-    Attributes:
-        ids: Ids of the columns that may have another type in some files of the table.
     """
 
     def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
@@ -53,16 +46,7 @@ class ColumnDoubts:
     def check(
         self, columns: ManifestColumns, rows: Sequence[int] | None, read: Collection[int] | None
     ) -> None:
-        """Check that no column to read is known to have another type in the files.
-
-        Args:
-            columns: The manifest.
-            rows: Indices of the entries to read; None for all.
-            read: Ids of the columns to read; None for all.
-
-        Raises:
-            ValidationError: If one has; the message names the column, its type and the snapshot.
-        """
+        """Check that no column to read (None: all) is known to have another type in the files."""
         if not self.ids:
             return
         for owner in _owners(columns, rows):

@@ -24,26 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The meaning of column names in expressions: the columns of a given schema.
+    """The columns meant by names in expressions: those of the schema that the author saw.
 
-    Other writers may rename the columns of a table, or swap their names, before the expression of a
-    pending commit is evaluated: names are looked up once, in the schema that the author of the
-    expression saw, and from then on columns are found by id.
-
-    Args:
-        schema: The schema that the author of the expressions saw.
-        case_sensitive: Whether `Id` and `id` are different names.
+    Other writers may rename columns, or swap their names, before the expression of a pending commit
+    is evaluated: from then on columns are found by id.
     """
 
     schema: Schema
     case_sensitive: bool = True
 
     def now(self, expression: BooleanExpression, schema: Schema) -> BooleanExpression:
-        """Return the expression with the full names that its columns have in a schema now.
-
-        Raises:
-            ExpressionError: If a name is unknown, or its column is no longer in that schema.
-        """
+        """Return the expression with the full names that its columns have in a schema now."""
         known = replaced(
             rewrite_not(expression),
             UnboundPredicate,

@@ -76,12 +76,7 @@ _SERIALISED: tuple[tuple[tuple[type[IcebergType], ...], dict[int, pa.DataType]],
 
 
 class ComparableColumn:
-    """Values of one type that can be compared with a literal of that type.
-
-    Args:
-        values: An Arrow array whose order is that of the type.
-        field_type: The type.
-    """
+    """An Arrow array in the order of its type, comparable with a literal of that type."""
 
     __slots__ = ("_field_type", "values")
 
@@ -148,10 +143,7 @@ class ComparableColumn:
 
 
 def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
-    """Return a comparable column of an array in the type's own Arrow form.
-
-    Partition values and rows come in that form.
-    """
+    """Return a comparable column of partition values or rows, in the type's own Arrow form."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
@@ -172,10 +164,7 @@ def typed_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
 
 
 def bounds_column(array: pa.Array, field_type: IcebergType) -> ComparableColumn:
-    """Return a comparable column of serialized single values; null where unreadable.
-
-    The values are in the binary form of the specification (Appendix D).
-    """
+    """Return a comparable column of serialized values (Appendix D); null where unreadable."""
     array = as_binary(array)
     if isinstance(field_type, (TimestampType, TimestampNanoType)):
         return ComparableColumn(_timestamps(array, field_type), field_type)
@@ -208,15 +197,7 @@ def known_bounds(
 def evaluate(
     expression: BooleanExpression, column: Callable[[BoundReference], ComparableColumn]
 ) -> pa.BooleanArray | bool:
-    """Evaluate a bound expression on columns of values.
-
-    Args:
-        expression: The bound expression.
-        column: Function that returns the column of a reference; called once per predicate.
-
-    Returns:
-        A mask of the rows where the expression is true, without nulls; or one bool for all rows.
-    """
+    """Evaluate a bound expression; return a mask without nulls, or one bool for all rows."""
 
     def answer(predicate: BoundPredicate) -> Any:
         if isinstance(predicate.term, BoundTransform):
@@ -255,16 +236,7 @@ def as_binary(array: pa.Array) -> pa.Array:
 
 
 def combine(expression: BooleanExpression, leaf: Callable[[BoundPredicate], Any]) -> Any:
-    """Combine the results of the predicates of an expression.
-
-    Args:
-        expression: The bound expression, without `Not`.
-        leaf: Function that returns the result of a predicate: one value per row, where null means
-            unknown, or one bool for all rows.
-
-    Raises:
-        ExpressionError: If the expression is not bound.
-    """
+    """Combine predicates' results: a value per row, null if unknown, or a bool for all rows."""
 
     def answer(node: BooleanExpression, found: list[Any]) -> Any:
         if isinstance(node, Junction):

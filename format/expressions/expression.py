@@ -124,10 +124,7 @@ class AlwaysFalse(BooleanExpression):
 
 
 class _Unjoined(tuple["BooleanExpression", ...]):
-    """The parts of a junction whose operands were not needed yet.
-
-    Some are junctions of the same kind: a chain that grows one operand at a time is flattened once.
-    """
+    """The parts of a junction whose operands were not needed yet, so that it is flattened once."""
 
     __slots__ = ()
 
@@ -530,11 +527,7 @@ def literal_predicate(operation: Operation, term: str | Term, literal: Any) -> L
 def set_predicate(
     operation: Operation, term: str | Term, literals: Iterable[Any]
 ) -> BooleanExpression:
-    """Return the predicate of a comparison with several literals; simpler for less than two.
-
-    Raises:
-        ExpressionError: If a literal is null or NaN, or the literals are one string.
-    """
+    """Return the predicate of a comparison with several literals; simpler for less than two."""
     if isinstance(literals, (str, bytes)):
         raise ExpressionError(
             f"{_SYMBOLS[operation]} needs a list of values, not {literals!r}",
@@ -572,13 +565,7 @@ def disjunction(operands: Iterable[BooleanExpression]) -> BooleanExpression:
 def replaced(
     expression: BooleanExpression, kind: type[_E], answer: Callable[[_E], BooleanExpression]
 ) -> BooleanExpression:
-    """Replace operands of `And` and `Or` at any depth, and simplify the result.
-
-    Args:
-        expression: The expression.
-        kind: The class of the operands to replace; others stay.
-        answer: Function that returns the replacement of an operand.
-    """
+    """Replace operands of a class in `And` and `Or` at any depth, and simplify the result."""
 
     def answered(e: BooleanExpression, found: list[BooleanExpression]) -> BooleanExpression:
         if isinstance(e, Junction):

@@ -20,11 +20,7 @@ and pyarrow, unlike in Spark, where NaN is the greatest number. Use `isnan(d)` t
 
 
 def as_expression(row_filter: RowFilter | None) -> BooleanExpression:
-    """Convert a row filter to an expression; None selects all rows.
-
-    Raises:
-        ExpressionError: If it is not a filter, or cannot be converted exactly.
-    """
+    """Convert a row filter to an expression; None selects all rows."""
     if row_filter is None:
         return AlwaysTrue()
     if isinstance(row_filter, BooleanExpression):

@@ -18,14 +18,8 @@ def folded(
 ) -> _A:
     """Compute a result for a tree, from its leaves up.
 
-    Args:
-        root: The root of the tree.
-        parts: Function that returns the direct children of a node: none for a leaf.
-        answer: Function that returns the result of a node, given the results of its children in
-            order.
-        add: Function that adds the result of a child to the list of those before it, or merges
-            them; returns True if they decide the node, so that no more children are evaluated. By
-            default all are.
+    `add` adds the result of a child to those before it; it returns True if they decide the node, so
+    that no more children are evaluated. By default all are.
     """
     waiting: list[tuple[_N, Iterator[_N], list[_A]]] = [(root, iter(parts(root)), [])]
     while True:

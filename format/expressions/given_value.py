@@ -22,12 +22,7 @@ _ONE_VALUE: Final = "Give a single value; for one of several: In(column, values)
 
 @dataclass(frozen=True, slots=True)
 class NanoTimestamp:
-    """A time that is not in whole microseconds, which Python does not have.
-
-    Args:
-        nanos: The nanoseconds from 1970-01-01 00:00:00, in UTC if it has a zone.
-        zoned: Whether it has a zone.
-    """
+    """A time that is not in whole microseconds, as nanoseconds from 1970 (UTC if `zoned`)."""
 
     nanos: int
     zoned: bool
@@ -39,12 +34,8 @@ class NanoTimestamp:
 def python_value(value: Any) -> Any:
     """Convert a value to the Python type that predicates hold; every null becomes None.
 
-    Args:
-        value: A value of Python, NumPy, pandas or Arrow. Values of unknown types stay unchanged,
-            and times that are not in whole microseconds are `NanoTimestamp`.
-
-    Raises:
-        ExpressionError: If it is several values, or a time that Python cannot represent.
+    Values of unknown types stay unchanged, and times that are not in whole microseconds are
+    `NanoTimestamp`.
     """
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
@@ -61,10 +52,7 @@ def python_value(value: Any) -> Any:
 def scalar_value(scalar: pa.Scalar) -> Any:
     """Convert an Arrow scalar to the Python type that predicates hold; null becomes None.
 
-    Raises:
-        ValueError: If there is no such type.
-        pyarrow.ArrowException: If it is a time of day that is not in whole microseconds.
-        OverflowError: If it is a time outside of the years that Python supports.
+    It raises ValueError, pyarrow.ArrowException or OverflowError if Python cannot hold the value.
     """
     import pyarrow as pa
 

@@ -63,10 +63,8 @@ _TO_MICROS = len("12:34:56.789012")
 class Converted:
     """A literal converted to the type of a column.
 
-    Args:
+    Attributes:
         floor: The greatest value of the type that is not above the literal; None if all are.
-        exact: Whether `floor` equals the literal.
-        above_all: Whether the literal is above every value of the type.
     """
 
     floor: Any
@@ -88,13 +86,10 @@ def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
 
 
 def convert_literal(value: Any, field_type: IcebergType) -> Converted:
-    """Convert a literal to a value of a type.
+    """Convert a literal to a value of a type; the error's message says only why it is not one.
 
-    Strings are parsed as numbers, ISO 8601 dates and times, UUIDs and booleans if the column has
-    that type; an integer is the internal value of a date, time or timestamp.
-
-    Raises:
-        ExpressionError: If the literal is not a value of the type; the message says only why.
+    Strings are parsed as numbers, ISO 8601 dates and times, UUIDs and booleans; an integer is the
+    internal value of a date, time or timestamp.
     """
     if isinstance(field_type, (IntegerType, LongType)):
         return _within(_number(value), *(integer_range(field_type) or _LONG_RANGE))

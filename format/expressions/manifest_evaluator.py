@@ -21,13 +21,7 @@ _T = TypeVar("_T")
 def select_manifests(
     manifests: Sequence[ManifestFile], spec: PartitionSpec, partition_filter: BooleanExpression
 ) -> list[ManifestFile]:
-    """Return the manifests that can hold a file whose partition satisfies a filter.
-
-    Args:
-        manifests: Manifests of one partition spec.
-        spec: The manifests' partition spec.
-        partition_filter: An inclusive projection onto the spec.
-    """
+    """Return the manifests of a spec that can hold a file whose partition satisfies a filter."""
     if isinstance(partition_filter, AlwaysTrue) or not manifests:
         return list(manifests)
     selected = might_match(partition_filter, _Summaries(manifests, spec)).to_pylist()

@@ -28,14 +28,8 @@ BOUNDS = ("lower_bounds", "upper_bounds")
 def bounded_columns(expression: BooleanExpression) -> list[BoundReference] | None:
     """Return the columns whose bounds suffice to find the files that might match.
 
-    That requires both bounds: such columns have values, so their counts prove nothing more, as they
-    are neither all null nor, having a type without NaN, all NaN.
-
-    Args:
-        expression: The bound expression, without `Not`.
-
-    Returns:
-        The columns; None if the counts of files with bounds matter, too.
+    None if the counts of files with bounds matter, too. Columns with both bounds have values, so
+    their counts prove nothing more.
     """
     found: list[BoundReference] = []
     for predicate in bound_predicates(expression):
@@ -51,7 +45,6 @@ class ManifestMetrics:
     """Metrics of the files of a manifest, extracted once per statistic and column.
 
     Args:
-        columns: The manifest, with the statistics of `METRICS`, or with `BOUNDS` and no counts.
         doubted: Ids of columns whose metrics are treated as unknown.
     """
 
@@ -104,13 +97,7 @@ class ManifestMetrics:
 def partition_columns(
     columns: ManifestColumns, spec: PartitionSpec, rows: Sequence[int] | None = None
 ) -> Callable[[BoundReference], ComparableColumn]:
-    """Return a function that returns the files' partition values of a partition field.
-
-    Args:
-        columns: The manifest.
-        spec: The manifest's partition spec.
-        rows: Indices of the manifest's entries; None for all.
-    """
+    """Return a function that returns the files' partition values of a partition field."""
     indices = None if rows is None else integers(rows)
     positions = {field.field_id: at for at, field in enumerate(spec.fields)}
     positions |= {

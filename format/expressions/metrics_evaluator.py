@@ -58,15 +58,7 @@ class FileMetrics(Protocol):
 
 
 def might_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
-    """Return which files can hold a matching row.
-
-    Args:
-        expression: The bound expression, without `Not`.
-        metrics: The metrics of the files.
-
-    Returns:
-        A mask with one value per file, without nulls.
-    """
+    """Return which files can hold a matching row, as a mask without nulls."""
     result = combine(expression, lambda predicate: _inclusive(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
@@ -77,15 +69,7 @@ def might_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boole
 
 
 def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.BooleanArray:
-    """Return which files hold only matching rows.
-
-    Args:
-        expression: The bound expression, without `Not`.
-        metrics: The metrics of the files.
-
-    Returns:
-        A mask with one value per file, without nulls.
-    """
+    """Return which files hold only matching rows, as a mask without nulls."""
     result = combine(expression, lambda predicate: _strict(predicate, metrics))
     rows = metrics.record_count
     if isinstance(result, bool):
@@ -198,8 +182,8 @@ def _uuid_bounds(
 ) -> tuple[ComparableColumn, ComparableColumn]:
     """Return bounds that hold however their writer ordered UUIDs.
 
-    The right order is that of the bytes. Iceberg Java (1.11 and before) compares UUIDs as two
-    signed numbers, and its manifest lists have the bounds of that order.
+    The right order is that of the bytes; Iceberg Java (1.11 and before) compares UUIDs as two
+    signed numbers, also in manifest lists.
     """
     low, high = lower.values, upper.values
     kind = low.type

@@ -53,11 +53,7 @@ _NEGATIVE: Final = (
 
 
 def on_column(predicate: BoundPredicate) -> BooleanExpression:
-    """Return the predicate on the column that is true, false and unknown for the same rows.
-
-    Args:
-        predicate: A comparison of a transformed column with values; one of buckets stays.
-    """
+    """Return the predicate on the column that has the same result; one of buckets stays."""
     term = predicate.term
     if not isinstance(term, BoundTransform) or isinstance(term.transform, BucketTransform):
         return predicate

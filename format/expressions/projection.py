@@ -61,22 +61,12 @@ _ORDER = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
 
 
 def project_inclusive(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
-    """Return the condition that a partition must satisfy for any of its rows to match.
-
-    Args:
-        expression: The expression, bound to the table's schema.
-        spec: The partition spec of the files.
-    """
+    """Return the condition that a partition must satisfy for any of its rows to match."""
     return _project(expression, spec, inclusive=True)
 
 
 def project_strict(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
-    """Return a condition on a partition that suffices for all of its rows to match.
-
-    Args:
-        expression: The expression, bound to the table's schema.
-        spec: The partition spec of the files.
-    """
+    """Return a condition on a partition that suffices for all of its rows to match."""
     return _project(expression, spec, inclusive=False)
 
 
@@ -211,13 +201,9 @@ def _project_order(
     inclusive: bool,
     discrete: bool,
 ) -> BooleanExpression | None:
-    """Return the projection through a transform that preserves order.
+    """Return the projection, inclusive or strict, through a transform that preserves order.
 
     Args:
-        predicate: A comparison with values.
-        term: The partition field.
-        apply: The transform.
-        inclusive: Whether to return the inclusive projection, not the strict one.
         discrete: Whether values have neighbors, so that `x < 5` is `x <= 4`.
     """
     if (found := _project_equality(predicate, term, apply, inclusive=inclusive)) is not None:
@@ -253,13 +239,7 @@ def _neighbor(value: Any, source_type: IcebergType, step: int) -> Any:
 def _with_wrapped_labels(
     projected: BoundLiteralPredicate, predicate: BoundPredicate, last: int
 ) -> BooleanExpression | None:
-    """Adjust for the least integers, which truncation wraps around to the greatest labels.
-
-    Args:
-        projected: The projection without the adjustment.
-        predicate: The predicate that was projected.
-        last: The greatest label that no such integer has.
-    """
+    """Adjust for the least integers, which truncation wraps around to labels above `last`."""
     operation, term = projected.operation, projected.term
     if not isinstance(predicate, BoundLiteralPredicate):
         return projected
@@ -292,8 +272,8 @@ def _project_prefix(
 def _with_wrong_negatives(projected: BooleanExpression, *, inclusive: bool) -> BooleanExpression:
     """Adjust for partitions of times before 1970 that old writers labeled one too high.
 
-    Early Iceberg versions rounded toward zero, so a file of -1 may be labeled 0: as in Iceberg
-    Java, the inclusive projection includes such partitions, and the strict one does not trust them.
+    Early Iceberg versions rounded toward zero: as in Iceberg Java, the inclusive projection
+    includes such partitions, and the strict one does not trust them.
     """
     if isinstance(projected, BoundSetPredicate):
         literals = projected.literals | {v + 1 for v in projected.literals if v < 0}

@@ -23,12 +23,7 @@ _Decided = dict[BoundPredicate, bool | None]
 
 
 class ResidualEvaluator:
-    """Residuals of one filter in the partitions of one spec.
-
-    Args:
-        expression: The filter, bound to the table's schema.
-        spec: The partition spec.
-    """
+    """Residuals of one bound filter in the partitions of one spec."""
 
     def __init__(self, expression: BooleanExpression, spec: PartitionSpec) -> None:
         self.expression = expression
@@ -43,12 +38,7 @@ class ResidualEvaluator:
     def residuals(
         self, column: Callable[[BoundReference], ComparableColumn], count: int
     ) -> Sequence[BooleanExpression]:
-        """Return the residuals in partitions.
-
-        Args:
-            column: Function that returns a partition field's values, one per partition.
-            count: The number of partitions.
-        """
+        """Return the residuals in `count` partitions, whose field values `column` returns."""
         if not self._projections:
             return [self.expression] * count
         decided = [

@@ -24,12 +24,7 @@ _CLOSED = {Operation.LT: (Operation.LT_EQ, -1), Operation.GT: (Operation.GT_EQ, 
 
 
 def selects_partitions(expression: BooleanExpression, specs: Iterable[PartitionSpec]) -> bool:
-    """Return whether a filter selects whole partitions in each of several specs.
-
-    Args:
-        expression: The filter, bound to the table's schema, without `Not`.
-        specs: The specs that files may have.
-    """
+    """Return whether a bound filter without `Not` selects whole partitions in each of the specs."""
     predicates = list(bound_predicates(expression))
     return all(
         any(_decides(field, predicate, spec) for field in spec.fields)

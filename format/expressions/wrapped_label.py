@@ -42,15 +42,7 @@ def with_label_of_ints(
     *,
     inclusive: bool,
 ) -> BooleanExpression:
-    """Adjust for a partition that got its label while the column was `int`.
-
-    Args:
-        projected: The projection as if the column had always been `long`.
-        predicate: The predicate that was projected, on the column or the truncated column.
-        term: The partition field.
-        transform: The field's transform.
-        inclusive: Whether the projection is the inclusive one, not the strict one.
-    """
+    """Adjust a projection for a partition that got its label while the column was `int`."""
     rounded = _LEAST - _LEAST % transform.width
     if rounded == _LEAST:
         return projected
@@ -69,13 +61,7 @@ def with_label_of_ints(
 def with_far_hours(
     projected: BooleanExpression, term: BoundReference, *, inclusive: bool
 ) -> BooleanExpression:
-    """Adjust for partitions by hours whose labels wrapped around.
-
-    Args:
-        projected: The projection as if no label had wrapped around.
-        term: The partition field.
-        inclusive: Whether the projection is the inclusive one, not the strict one.
-    """
+    """Adjust a projection for partitions by hours whose labels wrapped around."""
     if isinstance(projected, BoundSetPredicate):
         return replace(projected, literals=frozenset(map(_as_int, projected.literals)))
     if not isinstance(projected, BoundLiteralPredicate):

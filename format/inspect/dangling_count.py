@@ -35,12 +35,7 @@ _TEXT: Final = pa.large_string()
 
 @dataclass(frozen=True, slots=True)
 class DanglingDeletes:
-    """Delete files that apply to no data file.
-
-    Attributes:
-        files: The number of files.
-        size: Their total size in bytes.
-    """
+    """The number of delete files that apply to no data file, and their total size in bytes."""
 
     files: int = 0
     size: int = 0
@@ -48,16 +43,14 @@ class DanglingDeletes:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows:
-    """The live files of a delete manifest, one row per file.
+    """The live files of a delete manifest, one row per file; sizes are in bytes.
 
     Attributes:
-        values: The partition values, one array per field of the spec.
-        numbers: The data sequence numbers.
-        sizes: The sizes in bytes.
         by_value: A mask of the files that hold equality deletes.
-        is_vector: A mask of the deletion vectors.
-        targets: The only data file that a file has positions of; null if it is not a single one.
-        is_global: Whether equality deletes apply to all partitions, as their spec has no fields.
+        targets: The only data file that a file has positions of; null if it is not a single
+            one.
+        is_global: Whether equality deletes apply to all partitions, as their spec has no
+            fields.
     """
 
     values: tuple[pa.Array, ...]
@@ -80,13 +73,7 @@ class Targets:
 def delete_rows(
     columns: ManifestColumns, values: Sequence[pa.Array], *, is_global: bool
 ) -> DeleteRows:
-    """Return the live files of a delete manifest.
-
-    Args:
-        columns: The manifest, with `DELETE_STATISTICS`.
-        values: The partition values of its files.
-        is_global: See `DeleteRows`.
-    """
+    """Return the live files of a delete manifest, which has `DELETE_STATISTICS`."""
     live = columns.live
     equality = scalar(DataFileContent.EQUALITY_DELETES.value, pa.int32())
     by_value = pc.equal(columns.column("content"), equality)
@@ -144,11 +131,7 @@ class LiveDeletes:
         self._found.append(targets)
 
     def dangling(self, partitions: Mapping[int, PartitionCounts]) -> DanglingDeletes:
-        """Return the count of delete files that apply to no data file.
-
-        Args:
-            partitions: The counts for the partitions of the snapshot, by spec.
-        """
+        """Return the count of delete files that apply to no data file; counts are by spec."""
         first = min((int(p.oldest.min()) for p in partitions.values() if len(p)), default=NEVER)
         found = []
         for spec_id, parts in self._rows.items():

@@ -47,14 +47,11 @@ def statistics_for(fields: Schema) -> frozenset[str]:
 
 
 class EntryRows:
-    """Some entries of a manifest.
+    """Some entries of a manifest, which has the statistics that will be needed.
 
     Args:
-        columns: The manifest, with the statistics that will be needed.
-        spec: The partition spec of the manifest.
-        schema: The table schema, whose columns `readable_metrics` names.
-        rows: The rows of the entries; all by default.
-        doubted: Columns that may have another type in the files (see `ColumnDoubts`), and are null.
+        doubted: Columns that may have another type in the files (see `ColumnDoubts`), and are
+            null.
     """
 
     def __init__(
@@ -100,10 +97,9 @@ class EntryRows:
         return (pc.utf8_upper(values) if name == "file_format" else values).cast(target)
 
     def partition(self, field: NestedField, ids: dict[int, int] | None = None) -> pa.Array:
-        """Return the partitions as structs of the table's partition type.
+        """Return the partitions as structs of the table's partition type, or of some fields.
 
         Args:
-            field: The partition column, or some fields of it.
             ids: The partition field ids by the ids in `field`, if they differ.
         """
         assert isinstance(field.field_type, StructType)  # noqa: S101 - so it is made

@@ -49,8 +49,7 @@ class CensusLimits:
     Attributes:
         small: The size below which data files are small.
         undersized: The size up to which data files are undersized.
-        sort_order_id: The sort order without which files are unsorted; None if none is required.
-        by_snapshot: Whether files are also counted by the snapshot that added them.
+        sort_order_id: The order without which files are unsorted; None if none is required.
     """
 
     small: int
@@ -61,13 +60,10 @@ class CensusLimits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The data files that a snapshot added and that are still live.
+    """The data files that a snapshot (0 if no manifest names it) added and that are still live.
 
     Attributes:
-        snapshot_id: The snapshot; 0 if no manifest names it.
-        files: The number of data files.
-        path: The path of one of them.
-        size: The size of that file in bytes.
+        size: The size in bytes of the file at `path`, which is one of them.
     """
 
     snapshot_id: int
@@ -81,11 +77,8 @@ class FileCensus:
     """The counts of the live files in a snapshot.
 
     Attributes:
-        manifests: The manifests that may have live files.
-        partitions: The counts for the partitions, by partition spec.
-        sizes: The number of data files by size: at n, those of 2^n to 2^(n+1) - 1 bytes; empty if
-            some are only known by partition.
-        dangling: The delete files that apply to no data file.
+        sizes: The number of data files by size: at n, those of 2^n to 2^(n+1) - 1 bytes; empty
+            if some are only known by partition.
         sources: The snapshots that added the data files; empty unless requested.
     """
 
@@ -107,7 +100,6 @@ class KnownPartitions:
     """Partitions without deletes whose files are counted by something else than manifests.
 
     Attributes:
-        counts: Their counts, by partition spec.
         manifests: The data manifests that have files of these partitions only.
     """
 
@@ -124,20 +116,11 @@ def take_census(
     threads: int = WORKERS,
     known: KnownPartitions | None = None,
 ) -> FileCensus:
-    """Count the live files of a snapshot.
+    """Count the live files of a snapshot; `threads` is the number of manifests held at a time.
 
     Args:
-        metadata: The table metadata.
-        io: File system to read manifests from; the manifest cache for scans is not changed.
-        manifests: The manifests of the snapshot; those without live files are left out.
-        limits: The limits by which files are classified.
-        threads: The number of manifests to read and hold at a time.
         known: Partitions that are counted already; the manifests of them alone are read only if
             a delete file names a data file that no other manifest has.
-
-    Raises:
-        CorruptFileError, NoSuchFileError: If a manifest cannot be read.
-        ValidationError: If a manifest is of a spec that the table does not have.
     """
     live = tuple(manifest for manifest in manifests if manifest.has_live_files())
     found = _Count(metadata, io, limits)

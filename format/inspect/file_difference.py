@@ -32,23 +32,9 @@ def file_difference(
     after: Snapshot | None,
     columns: Sequence[str],
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the added and removed data and delete files, as rows of the metadata table `files`.
+    """Return the files that only `after` has and those that only `before` has, as rows of `files`.
 
-    Both manifest lists are read, and the manifests that only one of them has, whose files are held
-    in memory.
-
-    Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-        before: The first snapshot; None for no files.
-        after: The second snapshot; None for no files.
-        columns: Names of columns of `files`, including `IDENTITY`.
-
-    Returns:
-        The files that only `after` has, and those that only `before` has.
-
-    Raises:
-        CorruptFileError: If a manifest cannot be read.
+    Manifests that only one of them has are read into memory; `columns` must include `IDENTITY`.
     """
     lists = [() if one is None else tuple(read_manifests(io, one)) for one in (before, after)]
     old, new = ({manifest.manifest_path for manifest in manifests} for manifests in lists)

@@ -26,10 +26,6 @@ class EntryTable:
     """The entries of the manifests of some snapshots, each manifest once.
 
     Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-        snapshots: The snapshots whose manifests are read.
-        contents: The content of the manifests.
         is_files: Whether a row is a file of the snapshot, instead of an entry of any status.
         manifests: The manifests to read instead of those of the snapshots.
     """

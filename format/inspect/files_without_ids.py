@@ -22,13 +22,11 @@ _SNAPSHOTS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class FilesWithoutIds:
-    """The number of data files without field ids.
+    """The number of data files without field ids, as far as files were examined.
 
     Attributes:
-        files: The number of such files, as far as files were examined.
         looked_at: The number of snapshots of which a file was examined.
         not_looked_at: The number of files that were not judged.
-        example: The path of one such file; None if there is none.
     """
 
     files: int = 0
@@ -40,15 +38,9 @@ class FilesWithoutIds:
 def files_without_ids(
     metadata: TableMetadata, io: FileIO, sources: Iterable[Source]
 ) -> FilesWithoutIds:
-    """Examine one file of each of the snapshots that added the most files.
+    """Examine one file of each of the snapshots that added the most files: those of one are alike.
 
-    Files added by one commit are alike: a migration takes over files of another system, an Iceberg
-    writer writes field ids.
-
-    Args:
-        metadata: The table metadata; without a name mapping, no file is examined.
-        io: File system to read the tails of up to 16 files from.
-        sources: See `FileCensus.sources`.
+    Without a name mapping, no file is examined; else the tails of up to 16.
     """
     mapping = metadata.name_mapping()
     if mapping is None:

@@ -17,12 +17,7 @@ _MICROS = 1000
 
 @dataclass(frozen=True)
 class LogTable:
-    """A metadata table whose rows are in the table metadata itself.
-
-    Args:
-        schema: The columns.
-        rows: A function that yields the rows.
-    """
+    """A metadata table whose rows are in the table metadata itself."""
 
     schema: Schema
     rows: Callable[[], Iterator[Row]]
@@ -71,12 +66,7 @@ def ref_rows(metadata: TableMetadata) -> Iterator[Row]:
 
 
 def metadata_log_rows(metadata: TableMetadata, location: str | None) -> Iterator[Row]:
-    """Yield the metadata files, the current one last, with the snapshot that was current in each.
-
-    Args:
-        metadata: The table metadata.
-        location: The location of the current metadata file; None leaves it out.
-    """
+    """Yield the metadata files with the snapshots current in each; `location`, if any, is last."""
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
     if location is not None:
         files.append((metadata.last_updated_ms, location))

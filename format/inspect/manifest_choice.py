@@ -43,11 +43,7 @@ def each_manifest(io: FileIO, snapshots: Iterator[Snapshot]) -> Iterator[list[Ma
 
 
 def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
-    """Return the partition spec of a manifest.
-
-    Raises:
-        ValidationError: If the table does not have the spec.
-    """
+    """Return the partition spec of a manifest."""
     spec = metadata.specs().get(manifest.partition_spec_id)
     if spec is None:
         raise ValidationError(
@@ -67,13 +63,11 @@ def choose_manifests(
     *,
     only_partitions: bool = False,
 ) -> list[ManifestFile]:
-    """Return the manifests that can hold an entry which a filter selects.
+    """Return the manifests that can hold an entry which a bound filter without `Not` selects.
 
     Args:
-        manifests: Manifests of any partition spec.
-        row_filter: The filter, bound to the columns of the metadata table, without `Not`.
-        metadata: The table metadata.
-        partition_ids: The partition field ids, by the ids of the same fields in the metadata table.
+        partition_ids: The partition field ids, by the ids of the same fields in the metadata
+            table.
         only_partitions: Whether rows are partitions, for which only partition values are known.
     """
     if isinstance(row_filter, AlwaysTrue):
@@ -132,10 +126,7 @@ def _on_partition(
     """Reduce a filter to a condition on the partitions of one spec, given other known values.
 
     Args:
-        row_filter: The filter.
         fields: The spec's field ids, and whether the stored values are of the fields' types.
-        known: The known values of other columns.
-        partition_ids: See `choose_manifests`.
     """
 
     def answer(predicate: BoundPredicate) -> BooleanExpression:

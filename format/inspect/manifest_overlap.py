@@ -42,12 +42,6 @@ def manifests_per_partition(
     """Return how many manifests a scan of one partition reads on average.
 
     The others are skipped by their partition summaries.
-
-    Args:
-        metadata: The table metadata.
-        spec_id: A partition spec with fields.
-        manifests: The manifests of this spec to count.
-        partitions: The partitions of the spec, as in a `FileCensus`.
     """
     spec = metadata.spec_by_id(spec_id)
     fields = spec.partition_type(metadata.schema_of(spec)).fields

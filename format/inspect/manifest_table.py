@@ -40,9 +40,6 @@ class ManifestTable:
     """The manifests of some snapshots, with a row for each snapshot that has a manifest.
 
     Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-        snapshots: The snapshots whose manifests are read.
         is_all: Whether rows name the snapshot.
     """
 

@@ -163,10 +163,7 @@ def entries_schema(metadata: TableMetadata) -> Schema:
 
 
 def partitions_schema(metadata: TableMetadata) -> Schema:
-    """Return the schema of `partitions`.
-
-    An unpartitioned table has one row, with neither partition nor spec.
-    """
+    """Return the schema of `partitions`, without partition and spec for an unpartitioned table."""
     union = partition_union(metadata)
     key: tuple[NestedField, ...] = ()
     if union.fields:

@@ -33,12 +33,11 @@ Part: TypeAlias = Callable[[], Iterable[Rows]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The request of a scan to a metadata table.
+    """The request of a scan to a metadata table: the columns of the projection and of the filter.
 
     Attributes:
-        fields: The columns of the projection and of the filter; nothing else need be read.
-        row_filter: The filter, bound to the table's columns. The table may leave out rows that it
-            does not select; the scan checks every row.
+        row_filter: The bound filter. The table may leave out rows that it does not select; the
+            scan checks every row.
     """
 
     fields: Schema
@@ -57,12 +56,7 @@ class MetadataTable(Protocol):
 
 
 class BatchRows:
-    """Rows in memory, with all columns of a schema.
-
-    Args:
-        schema: The columns.
-        batch: Their values.
-    """
+    """Rows in memory, with all columns of a schema."""
 
     def __init__(self, schema: Schema, batch: pa.RecordBatch) -> None:
         self._schema = schema
@@ -92,11 +86,7 @@ def batch_rows(schema: Schema, columns: Sequence[Sequence[object]]) -> BatchRows
 
 
 def number_array(name: str, values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """Make a column of numbers that metadata states.
-
-    Raises:
-        ValidationError: If the column's type cannot hold one of them.
-    """
+    """Make a column of numbers that metadata states."""
     try:
         return pa.array(values, kind)
     except (OverflowError, pa.ArrowInvalid):
@@ -116,13 +106,7 @@ def struct_array(field: NestedField, children: Sequence[pa.Array]) -> pa.Array:
 
 
 def leaf_arrays(rows: Rows, schema: Schema, field_ids: Iterable[int]) -> Mapping[int, pa.Array]:
-    """Return columns by field id, also those inside structs.
-
-    Args:
-        rows: The rows that have the columns.
-        schema: A schema that has the columns.
-        field_ids: The ids of the columns.
-    """
+    """Return columns by field id, also those inside structs."""
     wanted, found = set(field_ids), {}
 
     def visit(field: NestedField, array: pa.Array) -> None:

@@ -39,8 +39,7 @@ class PartitionCounts:
     """The counts of files in the partitions of one spec, one row per partition.
 
     Attributes:
-        values: The partition values, one array per field of the spec, as a manifest has them.
-        counts: The counts by the names in `COUNTS`.
+        values: The partition values, one array per field, as a manifest has them.
         oldest: The lowest data sequence number of the data files, or `NEVER`.
     """
 
@@ -86,13 +85,7 @@ class PartitionCounts:
 def added_up(
     values: Sequence[pa.Array], counts: Mapping[str, Longs], oldest: Longs
 ) -> PartitionCounts:
-    """Sum up rows with the same values, which are single files or earlier sums.
-
-    Args:
-        values: The partition values, one array per field.
-        counts: The counts by the names in `COUNTS`.
-        oldest: The data sequence numbers of data files, `NEVER` for others.
-    """
+    """Sum up rows with the same values; `oldest` is `NEVER` for others than data files."""
     numbers, first = group_numbers(values, len(oldest))
     order = np.argsort(numbers, kind="stable")
     starts = np.searchsorted(numbers[order], np.arange(len(first)))

@@ -72,14 +72,6 @@ class PartitionCounter:
     A table of counts has a row per spec and partition that has live files: columns for the
     partition (see `keys`), `spec_id`, `COUNTS`, `last_updated_at` in milliseconds since the epoch
     and `last_updated_snapshot_id`, both null if the snapshot of the newest file has expired.
-
-    Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-
-    Attributes:
-        union: The partition type of all specs.
-        keys: The names of the columns that have the values of its fields.
     """
 
     def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
@@ -97,16 +89,10 @@ class PartitionCounter:
         return self._counted([self._live(each) for each in columns])
 
     def after(self, earlier: pa.Table, base_id: int, snapshot: Snapshot) -> pa.Table | None:
-        """Return the counts of a snapshot, from those of one of its ancestors and later changes.
+        """Return the counts of a snapshot, from those of an ancestor and later changes.
 
-        Args:
-            earlier: The counts of the ancestor, with updates by snapshots that still exist.
-            base_id: The ancestor.
-            snapshot: The snapshot.
-
-        Returns:
-            The same as a count of all files; None if only that can tell: a file that was the newest
-            of its partition is gone, or manifests do not state all that changed.
+        None if only a count of all files can tell: a file that was the newest of its partition is
+        gone, or manifests do not state all that changed.
         """
         parts = [self._with_order(earlier)]
         manifests = read_manifests(self._io, snapshot)
@@ -127,20 +113,14 @@ class PartitionCounter:
         return self.checked(result, manifests)
 
     def checked(self, counts: pa.Table, manifests: Sequence[ManifestFile]) -> pa.Table | None:
-        """Return the counts of partitions that have files, if manifests state as many.
-
-        Args:
-            counts: The counts.
-            manifests: The manifests of the counted snapshot.
-        """
+        """Return the counts of partitions that have files, if the manifests state as many."""
         counted = self.with_files(counts)
         return counted if _agrees(counted, manifests) else None
 
     def known_updates(self, counts: pa.Table) -> pa.Table | None:
-        """Return earlier counts as they are now, without updates by snapshots that have expired.
+        """Return earlier counts as they are now, without updates by expired snapshots.
 
-        Returns:
-            None if the newest file of a partition may be that of an older snapshot that is left.
+        None if the newest file of a partition may be that of an older snapshot that is left.
         """
         positions = self._positions_of(counts.column(UPDATED_BY))
         expired = pc.and_(pc.is_null(positions), pc.is_valid(counts.column(UPDATED_AT)))
@@ -155,7 +135,7 @@ class PartitionCounter:
     def only_added(self, counts: pa.Table) -> bool:
         """Return whether the updates of partitions are additions, if they may also be deletions.
 
-        Certain are snapshots that removed no file, and those of whose time there is no other.
+        Certain are snapshots that removed no file, and those that alone are of their time.
         """
         snapshots = lazily(self._metadata.snapshots, Snapshot.from_json)
         times = Counter(snapshots.members("timestamp-ms"))

@@ -67,18 +67,7 @@ def write_statistics(
     counter: PartitionCounter,
     counts: pa.Table,
 ) -> dict[str, Any]:
-    """Write a file of partition statistics, sorted by partition with nulls first.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        snapshot_id: The snapshot that was counted.
-        counter: The counter that counted it.
-        counts: The counts.
-
-    Returns:
-        The file as table metadata names it.
-    """
+    """Write partition statistics, sorted, nulls first; return the file as metadata names it."""
     rows = _in_order(counter, counts)
     columns = StoredColumns(statistics_schema(metadata))
     batch = _batch(counter, counts.take(rows), statistics_schema(metadata))
@@ -103,11 +92,10 @@ class StatedPartitions:
     """The content of a file of partition statistics.
 
     Attributes:
-        counts: The rows as a table of counts, see `PartitionCounter`, those of partitions without
-            files included. Fields of the partition that the file lacks are null.
-        fields: The ids of the partition fields that the file has.
-        has_live_updates: Whether the update of a partition is that of its newest live file; it may
-            be a deletion if not.
+        counts: See `PartitionCounter`; also of partitions without files. Fields of the
+            partition that the file lacks are null.
+        has_live_updates: Whether the update of a partition is that of its newest live file; it
+            may be a deletion if not.
     """
 
     counts: pa.Table
@@ -118,18 +106,7 @@ class StatedPartitions:
 def read_statistics(
     counter: PartitionCounter, io: FileIO, file: Mapping[str, Any]
 ) -> StatedPartitions:
-    """Read a file of partition statistics, of any writer, in Parquet or Avro.
-
-    Args:
-        counter: A counter of the table.
-        io: File system that holds the file.
-        file: The file as table metadata names it.
-
-    Raises:
-        CorruptFileError: If the file is damaged, or is shorter than stated.
-        NoSuchFileError: If the file does not exist.
-        UnsupportedError: If it is of another format.
-    """
+    """Read a file of partition statistics, of any writer, in Parquet or Avro."""
     location, stated = str(file["statistics-path"]), file.get("file-size-in-bytes")
     size = stated if isinstance(stated, int) else None
     reader: ParquetReader | AvroReader
@@ -189,11 +166,10 @@ def readable_file(
 def stated_counts(
     counter: PartitionCounter, io: FileIO, metadata: TableMetadata, snapshot: Snapshot
 ) -> pa.Table | None:
-    """Return what the statistics file of a snapshot states, as a count of all files would be now.
+    """Return what a snapshot's statistics file states, as a count of all files would be now.
 
-    Returns:
-        None if `stated_partitions` returns None, or if the file is of another writer and updates
-        in it may be deletions, or if updates are no longer known.
+    None if `stated_partitions` returns None, or if the file is of another writer and updates in it
+    may be deletions, or if updates are no longer known.
     """
     read = stated_partitions(counter, io, metadata, snapshot)
     if read is None or not (read.has_live_updates or counter.only_added(read.counts)):
@@ -208,18 +184,10 @@ def stated_partitions(
     snapshot: Snapshot,
     manifests: Sequence[ManifestFile] | None = None,
 ) -> StatedPartitions | None:
-    """Return the statistics file of a snapshot, of any writer, with the partitions that have files.
+    """Return the statistics file, of any writer, of a snapshot, with partitions that have files.
 
-    Args:
-        counter: A counter of the table.
-        io: File system that holds the table.
-        metadata: The table metadata.
-        snapshot: The snapshot.
-        manifests: The manifests of the snapshot; its list is read if they are not given.
-
-    Returns:
-        None if it has no such file or the file cannot be read; if the table changed in a way that
-        makes it useless; or if the manifests state another number of files or rows.
+    None if it has no such file or the file cannot be read; if the table changed in a way that makes
+    it useless; or if the manifests state another number of files or rows.
     """
     file = _file_of(metadata, snapshot)
     read = None if file is None or counter.has_doubts else _read(counter, io, file)

@@ -37,15 +37,7 @@ _MICROS: Final = 1000
 
 @dataclass(frozen=True)
 class PartitionsTable:
-    """The partitions of a snapshot.
-
-    If specs share a partition, the row names the spec of the file that was added last.
-
-    Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-        snapshots: The snapshot; empty if there is none.
-    """
+    """The partitions of a snapshot; a shared one names the spec of the file added last."""
 
     metadata: TableMetadata
     io: FileIO

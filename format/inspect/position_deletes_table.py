@@ -70,13 +70,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 @dataclass(frozen=True)
 class PositionDeletesTable:
-    """The deleted positions of a snapshot, as delete files list them.
-
-    Args:
-        metadata: The table metadata.
-        io: File system that holds the table.
-        snapshots: The snapshot; empty if there is none.
-    """
+    """The deleted positions of a snapshot, as delete files list them."""
 
     metadata: TableMetadata
     io: FileIO

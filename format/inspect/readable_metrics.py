@@ -29,13 +29,10 @@ METRICS: Final = {
 
 
 def readable_metrics_field(schema: Schema, highest_field_id: int) -> NestedField:
-    """Return the field `readable_metrics` for a table.
+    """Return the field `readable_metrics`, whose new ids follow after `highest_field_id`.
 
-    Args:
-        schema: The table schema. Each primitive field, of any depth, gets a struct under its full
-            name, but those whose bounds cannot be read.
-        highest_field_id: The highest id in the other columns of the metadata table, after which
-            new ids follow.
+    Each primitive field of the schema, of any depth, gets a struct under its full name, but those
+    whose bounds cannot be read.
     """
     numbers = count(highest_field_id + 1)
     fields = [
@@ -61,11 +58,7 @@ def readable_metrics_field(schema: Schema, highest_field_id: int) -> NestedField
 
 
 class StatisticColumns:
-    """One statistic of some files, split by column id.
-
-    Args:
-        lists: A list of (key, value) structs per file; null if a file does not state it.
-    """
+    """One statistic of some files, split by column id; null if a file does not state it."""
 
     def __init__(self, lists: pa.Array) -> None:
         import numpy as np

@@ -24,13 +24,7 @@ _NAME: Final = "ids of rows"
 
 
 class CopiedLineage:
-    """The columns of row lineage of the rows that are copied, as Parquet in memory.
-
-    Args:
-        io: File system that holds the table.
-        metadata: Metadata of the table.
-        settings: The settings of the files that rows are copied to.
-    """
+    """The columns of row lineage of the rows that are copied, as Parquet in memory."""
 
     def __init__(self, io: FileIO, metadata: TableMetadata, settings: FileSettings) -> None:
         self._io = io
@@ -44,12 +38,7 @@ class CopiedLineage:
         return self._file([])
 
     def row_groups(self, task: FileScanTask, lengths: Iterable[int]) -> Iterator[RawFooter]:
-        """Yield a file of one row group for each row group of a source.
-
-        Args:
-            task: The source, of which no row is deleted.
-            lengths: The numbers of rows in its row groups.
-        """
+        """Yield a file of one row group for each row group of a source without deleted rows."""
         batches = self._scan.read(FileScanTask(task.file, spec=task.spec))
         left: list[pa.RecordBatch] = []
         for length in lengths:

@@ -23,12 +23,7 @@ from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 @dataclass(frozen=True, slots=True)
 class CopiedPart:
-    """The part of a source that is in a new file.
-
-    Attributes:
-        file: The source.
-        whole: Whether the new file has all its rows.
-    """
+    """The part of a source that is in a new file, or the whole."""
 
     file: DataFile
     whole: bool
@@ -37,14 +32,7 @@ class CopiedPart:
 def completed(
     written: DataFile, parts: Sequence[CopiedPart], schema: Schema, config: MetricsConfig
 ) -> DataFile:
-    """Complete the metrics of a copied file with those of its sources.
-
-    Args:
-        written: The file, with the metrics from its footer.
-        parts: The parts of sources that the file consists of.
-        schema: The table schema.
-        config: The metrics to keep.
-    """
+    """Complete the metrics of a copied file, known by its footer, with those of its sources."""
     nulls = dict(written.null_value_counts or {})
     nans = dict(written.nan_value_counts or {})
     lowers, uppers = dict(written.lower_bounds or {}), dict(written.upper_bounds or {})

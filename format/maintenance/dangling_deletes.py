@@ -30,11 +30,6 @@ class DanglingDeletesRemoval:
 
     Dangling deletes are determined again in each attempt: data files that other writers add
     meanwhile may be older than the existing ones, if they replace old files.
-
-    Args:
-        io: File system for manifests.
-        branch: The branch.
-        snapshot_properties: Additional keys for the snapshot summary.
     """
 
     def __init__(
@@ -76,12 +71,7 @@ class DanglingDeletesRemoval:
 
 @dataclass(slots=True)
 class _Oldest:
-    """The data sequence numbers of the oldest data files.
-
-    Attributes:
-        of: The lowest number by partition.
-        everywhere: The lowest number of all files; None as long as there are no files.
-    """
+    """The data sequence numbers of the oldest data files, by partition and of all files."""
 
     of: dict[PartitionKey, int] = field(default_factory=dict)
     everywhere: int | None = None
@@ -92,13 +82,7 @@ class _Oldest:
 
 
 def dangling_deletes(io: FileIO, metadata: TableMetadata, head: Snapshot) -> list[DataFile]:
-    """Return the delete files that apply to no data file of a snapshot (spec: Scan Planning).
-
-    Args:
-        io: File system to read manifests from.
-        metadata: The table metadata.
-        head: The snapshot.
-    """
+    """Return the delete files that apply to no data file of a snapshot (spec: Scan Planning)."""
     manifests = read_manifests(io, head)
     deletes = list(live_deletes(io, metadata, manifests))
     if not deletes:

@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 class DeleteReplacement:
     """The commit of some rewritten groups of delete files, for `icecomb.catalog.commit.commit`.
 
-    Args:
-        io: File system that holds the table.
-        start: The state of the table that was read.
-        groups: The groups that were written. Their files still belong to the caller, and are not
-            deleted if the commit fails.
-        snapshot_properties: Additional keys for the snapshot summary.
+    The groups' files still belong to the caller, and are not deleted if the commit fails.
     """
 
     def __init__(
@@ -76,11 +71,7 @@ class DeleteReplacement:
         return self._start.branch, self._start.snapshot.snapshot_id
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`.
-
-        Raises:
-            GroupConflictError: If some groups have to be rewritten again.
-        """
+        """Implement `SnapshotProducer.apply`; GroupConflictError if groups must be rewritten."""
         self._operation.check_not_committed(base)
         self._start.written_with.check(base)
         self._start.check_names(base, len(self._groups))

@@ -52,13 +52,7 @@ _MATCHED: Final = Schema((IS_DELETED, ROW_POSITION))
 
 @dataclass(frozen=True, slots=True)
 class ReachedFile:
-    """A data file to which equality deletes apply.
-
-    Attributes:
-        task: The file, with all its deletes.
-        age: Its data sequence number.
-        deletes: The equality delete files that apply to it.
-    """
+    """A data file, of an age (data sequence number), to which equality deletes apply."""
 
     task: FileScanTask
     age: int
@@ -83,18 +77,7 @@ def plan_conversion(
     chosen: Collection[str],
     options: GroupOptions,
 ) -> list[EqualityGroup]:
-    """Plan the groups of equality delete files to convert, in the order of conversion.
-
-    Args:
-        io: File system to read manifests from.
-        metadata: The table metadata.
-        head: The snapshot.
-        chosen: The paths of the delete files to convert.
-        options: The options, which determine the order.
-
-    Raises:
-        ValidationError: If the table has a data file to which they apply several times.
-    """
+    """Plan the groups of the chosen equality delete files, in the order of conversion."""
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
     manifests, index = planner.live(head)
     scopes: dict[PartitionKey, list[LiveDelete]] = {}
@@ -137,13 +120,9 @@ def reached_files(
     index: DeleteFileIndex,
     chosen: Collection[str],
 ) -> Iterator[ReachedFile]:
-    """Yield the data files of manifests to which some equality deletes apply.
+    """Yield the data files of manifests to which the chosen equality deletes apply.
 
-    Args:
-        planner: A planner for all files.
-        manifests: Manifests of any content.
-        index: All deletes of the snapshot.
-        chosen: The paths of the equality delete files.
+    The planner must be one for all files, and the index have all deletes of the snapshot.
     """
     for selected in planner.selected(manifests, index):
         ages = selected.column("sequence_number").fill_null(0).to_pylist()
@@ -197,10 +176,9 @@ class _KeysFrom:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The keys that are in memory at once.
+    """The keys that are in memory at once, by the columns that they compare.
 
     Attributes:
-        keys: The keys by the columns that they compare.
         numbers: The data sequence numbers of the delete files that have some of them, by path.
     """
 
@@ -210,8 +188,8 @@ class _Round:
     def of(self, delete_files: Sequence[DataFile]) -> list[_KeysFrom]:
         """Return the keys that these files delete, all of which apply to one data file.
 
-        The delete files that apply to a data file are all those newer than it, except files whose
-        bounds exclude all its rows: the oldest determines from which age on keys delete its rows.
+        These are all newer than it, except those whose bounds exclude all its rows: the oldest
+        determines from which age on keys delete its rows.
         """
         oldest: dict[tuple[int, ...], int] = {}
         for file in delete_files:
@@ -224,8 +202,6 @@ class EqualityConverter:
     """A converter that finds the rows which groups of equality delete files delete.
 
     Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
         operation_id: The common part of the names of new files.
     """
 
@@ -236,19 +212,9 @@ class EqualityConverter:
         self._deleted = PositionDeletes(io)
 
     def rewrite(self, number: int, group: EqualityGroup, workers: int) -> RewrittenDeletes:
-        """Write the positions of the rows that a group deletes, unless already deleted by position.
+        """Write the positions of the rows that a group deletes, if not yet deleted by position.
 
         If anything fails, the written files are removed.
-
-        Args:
-            number: The number of the group within the operation.
-            group: The group.
-            workers: The number of data files to read at once.
-
-        Raises:
-            CorruptFileError: If a file is damaged or does not fit the table.
-            UnsupportedError: If no schema of the table has a compared column any more.
-            FileIOError: If the storage fails.
         """
         ages = {one.task.file_path: one.age for one in group.data}
         if self._metadata.format_version >= 3:

@@ -36,14 +36,11 @@ T = TypeVar("T", bound=Sized)
 
 @dataclass(frozen=True, slots=True)
 class RewriteGroup(Generic[T]):
-    """A group of files that are rewritten together.
+    """A group of files that are rewritten together; sizes are in bytes.
 
     Attributes:
         partition: Their partition; () if they are of other specs than the new files.
-        tasks: The files; data files with the deletes that apply to them.
-        size: Their total size in bytes.
         expected_files: The number of new files.
-        split_size: The approximate size of each new file in bytes.
     """
 
     partition: tuple[Any, ...]
@@ -64,13 +61,7 @@ FileGroup: TypeAlias = RewriteGroup[FileScanTask]
 def plan_groups(
     tasks: Iterable[FileScanTask], options: RewriteOptions, output_spec_id: int
 ) -> list[FileGroup]:
-    """Return the groups that are worth rewriting, in the order of rewriting.
-
-    Args:
-        tasks: Whole data files with their deletes.
-        options: The options, which say what is worth rewriting.
-        output_spec_id: The partition spec of the new files.
-    """
+    """Return the groups of whole data files that are worth rewriting, in the order of rewriting."""
     partitions: dict[Any, tuple[tuple[Any, ...], list[FileScanTask]]] = {}
     for task in tasks:
         if not (options.rewrite_all or _is_candidate(task, options)):
@@ -85,13 +76,7 @@ def pack_groups(
     options: GroupOptions,
     is_worth_it: Callable[[Sequence[T]], bool],
 ) -> list[RewriteGroup[T]]:
-    """Divide files into groups, in the order of rewriting.
-
-    Args:
-        partitions: The files of each partition.
-        options: The options, which limit the groups and determine their order.
-        is_worth_it: A function that decides whether a group is rewritten, unless all are.
-    """
+    """Divide the files of each partition into groups, in the order of rewriting."""
     groups = [
         _group(partition, members, options)
         for partition, found in partitions
@@ -198,10 +183,8 @@ def _expected_files(size: int, options: GroupOptions) -> int:
 def cut_group(group: RewriteGroup[T], parts: int, longest: int) -> list[RewriteGroup[T]]:
     """Cut a group into consecutive ones that together become as many files.
 
-    Args:
-        group: The group.
-        parts: The wanted number of groups; at most the number of files, old or new.
-        longest: The most bytes that a new file may get.
+    Each new file gets at most `longest` bytes; there are at most as many parts as files, old or
+    new.
     """
     sizes = [task.file_size_in_bytes for task in group.tasks]
     middles = [end - size // 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]

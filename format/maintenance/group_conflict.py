@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class GroupConflictError(ConflictError):
-    """Error raised if groups have to be rewritten again; nothing was committed.
-
-    Attributes:
-        groups: The numbers of these groups.
-    """
+    """Error raised if groups, by number, have to be rewritten again; nothing was committed."""
 
     def __init__(self, groups: Mapping[int, str], *, hint: str) -> None:
         super().__init__(
@@ -40,10 +36,6 @@ class RewriteStart:
 
     Attributes:
         written_with: The schema and specs of the table, and of new data files.
-        name_mapping: The mapping by which files without field ids were read, if any.
-        snapshot: The snapshot that was read.
-        branch: The branch whose head it was.
-        format_version: The table's format version.
     """
 
     written_with: WrittenWith
@@ -54,11 +46,7 @@ class RewriteStart:
 
     @classmethod
     def of(cls, metadata: TableMetadata, branch: str) -> RewriteStart:
-        """Return the current state of a branch.
-
-        Raises:
-            NoSuchSnapshotError: If the branch has no snapshot.
-        """
+        """Return the current state of a branch."""
         snapshot = head_of(metadata, branch)
         if snapshot is None:
             raise NoSuchSnapshotError(
@@ -79,10 +67,9 @@ class RewriteStart:
         return self.written_with.schema
 
     def check_names(self, base: TableMetadata, groups: int) -> None:
-        """Check that the name mapping is unchanged, and the format version still below 3 if it was.
+        """Check that the name mapping is unchanged, and the format version below 3 if it was.
 
-        Raises:
-            GroupConflictError: If one of them has changed; for all groups.
+        It raises GroupConflictError, for all groups, if one of them has changed.
         """
         if base.name_mapping() != self.name_mapping:
             # new files have field ids; those of the sources came from the mapping, which changed
@@ -96,14 +83,8 @@ class RewriteStart:
     def moved_to(self, io: FileIO, base: TableMetadata, groups: int) -> Snapshot | None:
         """Return the head of the branch if it has changed; None if it has not.
 
-        Args:
-            io: File system to read manifests from.
-            base: The current table metadata.
-            groups: The number of groups.
-
-        Raises:
-            GroupConflictError: If the head does not descend from the snapshot that was read, so
-                that rows may have been removed or restored; for all groups.
+        It raises GroupConflictError, for all groups, if the head does not descend from the snapshot
+        that was read.
         """
         head = head_of(base, self.branch)
         if head is not None and head.snapshot_id == self.snapshot.snapshot_id:

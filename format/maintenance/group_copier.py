@@ -49,27 +49,13 @@ _LONGEST: Final = 1.4
 
 
 def is_large_enough(group: FileGroup, properties: Mapping[str, str]) -> bool:
-    """Return whether row groups may be long enough to be copied, judged by the sizes of files.
-
-    Args:
-        group: The group.
-        properties: The table properties.
-    """
+    """Return whether row groups may be long enough to be copied, judged by the sizes of files."""
     files = sum(1 for task in group.tasks if task.record_count)
     return group.size >= files * COPY_MIN_ROW_GROUP_BYTES.of(properties)
 
 
 class GroupCopier:
-    """A copier of groups of files, for one state of a table.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        spec: The partition spec of the new files.
-        settings: The settings of newly written files.
-        locations: The provider of locations of new files.
-        sources: The metrics of the files.
-    """
+    """A copier of groups of files, for one state of a table."""
 
     def __init__(
         self,
@@ -98,15 +84,8 @@ class GroupCopier:
     ) -> list[DataFile]:
         """Write the files of a group; if anything fails, the written files are removed.
 
-        Args:
-            group: The group.
-            origins: The object that records where each row comes from.
-            name: A function that returns the name of a file, without extension, by its number.
-
-        Raises:
-            NotCopyableError: If the group has to be decoded; the text names the file and reason.
-            CorruptFileError: If a file is damaged, or its row count differs from its manifest's.
-            FileIOError: If the storage fails.
+        It raises NotCopyableError if the group has to be decoded; `name` gives names without
+        extension.
         """
         layout, digests = self._layout(group)
         settings = replace(self._settings, options=CopyOptions(layout=layout))
@@ -133,9 +112,7 @@ class GroupCopier:
     def _layout(self, group: FileGroup) -> tuple[FileLayout, list[bytes]]:
         """Return the common layout of the files of a group, and the digests of their footers.
 
-        Raises:
-            NotCopyableError: If the files do not have all that copying needs.
-            CorruptFileError: If a footer is damaged or wrong.
+        It raises NotCopyableError if the files do not have all that copying needs.
         """
         if self._settings.options.file_format is not FileFormat.PARQUET:
             raise NotCopyableError(f"new files are {self._settings.options.file_format.value}")
@@ -235,18 +212,7 @@ class GroupCopier:
 
 
 class _Run:
-    """The copying of one group's row groups to new files.
-
-    Args:
-        io: File system to write the files to.
-        settings: The settings of the files.
-        spec: The partition spec of the files.
-        group: The group to rewrite.
-        origins: The object that records where each row comes from.
-        sources: The metrics of the source files.
-        lineage: The columns of row lineage, if the table has it.
-        new_location: A function that returns the location of the next file.
-    """
+    """The copying of one group's row groups to new files."""
 
     def __init__(
         self,
@@ -277,12 +243,7 @@ class _Run:
         self._done: list[DataFile] = []
 
     def take(self, source: int, footer: RawFooter) -> None:
-        """Copy all row groups of a file.
-
-        Args:
-            source: The number of the file in the group.
-            footer: The footer of the file.
-        """
+        """Copy all row groups of a file; `source` is its number in the group."""
         position = 0
         groups = list(footer.numbered_groups())
         beside: Iterator[RawFooter | None] = repeat(None)

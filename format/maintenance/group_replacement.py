@@ -39,12 +39,7 @@ _MOST_REMOVED: Final = 0.3
 
 @dataclass(slots=True)
 class _Meanwhile:
-    """The changes that other writers made to the sources of one group.
-
-    Attributes:
-        removed: The numbers of sources that are gone.
-        deletes: New position delete files or deletion vectors, by the number of a source.
-    """
+    """The changes that other writers made to the sources, by number, of one group."""
 
     removed: set[int] = field(default_factory=set)
     deletes: dict[int, tuple[DataFile, ...]] = field(default_factory=dict)
@@ -64,13 +59,10 @@ class GroupReplacement:
     """The commit of some rewritten groups, for `icecomb.catalog.commit.commit`.
 
     Args:
-        io: File system that holds the table.
-        start: The state of the table that was read.
-        groups: The groups that were written. Their data files still belong to the caller, and are
-            not deleted if the commit fails.
-        keeps_age: Whether the new files are as old as the snapshot that was read, so that equality
-            deletes added since by other writers apply to them.
-        snapshot_properties: Additional keys for the snapshot summary.
+        groups: The groups that were written. Their data files still belong to the caller, and
+            are not deleted if the commit fails.
+        keeps_age: Whether the new files are as old as the snapshot that was read, so that
+            equality deletes added since by other writers apply to them.
         write_properties: Properties that take precedence over the table's for new delete files.
     """
 
@@ -101,12 +93,7 @@ class GroupReplacement:
         return self._start.branch, self._start.snapshot.snapshot_id
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`.
-
-        Raises:
-            GroupConflictError: If some groups have to be rewritten again.
-            ValidationError: If the columns of the files have another meaning by now.
-        """
+        """Implement `SnapshotProducer.apply`; GroupConflictError if groups must be rewritten."""
         if self._operation is not None:
             self._operation.check_not_committed(base)
         self._start.written_with.check(base)
@@ -140,11 +127,7 @@ class GroupReplacement:
         self._deletes = []
 
     def _check_ids(self, base: TableMetadata) -> None:
-        """Check that no rows were read without ids that may have some by now.
-
-        Raises:
-            GroupConflictError: If there are such rows; for their groups.
-        """
+        """Raise GroupConflictError if rows were read without ids that may have some by now."""
         start = self._start
         try:
             check_no_ids_since(base, start.branch, start.snapshot.snapshot_id)

@@ -53,8 +53,6 @@ class RewrittenGroup:
     """A group whose new files are written, but not yet committed.
 
     Attributes:
-        group: The group that was read.
-        files: The files that were written.
         origins: The origins of their rows, with sources numbered as the group's tasks; None if
             unknown.
     """
@@ -78,13 +76,9 @@ class GroupRewriter:
     """A rewriter of groups of files, for one state of a table.
 
     Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        spec: The partition spec of the new files.
-        operation_id: The common part of their names.
+        operation_id: The common part of the names of new files.
         order: The sort order of rows; None leaves them in their order.
         copy: Whether row groups are copied instead, if possible; never by default.
-        sources: The metrics of files that may be copied.
     """
 
     def __init__(
@@ -109,20 +103,7 @@ class GroupRewriter:
         self._written = with_lineage(self._schema) if lineage(metadata) else self._schema
 
     def rewrite(self, number: int, group: FileGroup, workers: int) -> RewrittenGroup:
-        """Write the rows of a group; if anything fails, the written files are removed.
-
-        Args:
-            number: The number of the group within the operation.
-            group: The group.
-            workers: The number of its files to read at once.
-
-        Raises:
-            CorruptFileError: If a file is damaged, does not fit the table, or its row count differs
-                from its manifest's.
-            ValidationError: If a required column holds a null, or row groups that must be copied
-                cannot be.
-            FileIOError: If the storage fails.
-        """
+        """Write the rows of a group; if anything fails, the written files are removed."""
         if self._copy is not CopyMode.NEVER and self._sources is not None:
             copied = self._copied(number, group, self._sources)
             if copied is not None:

@@ -29,11 +29,9 @@ _NONE: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class LiveDelete:
-    """A delete file of a snapshot.
+    """A delete file of a snapshot, with its data sequence number.
 
     Attributes:
-        file: The file.
-        number: Its data sequence number.
         is_global: Whether equality deletes of its spec apply to all partitions.
     """
 
@@ -60,13 +58,7 @@ class LiveDelete:
 def live_deletes(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
 ) -> Iterator[LiveDelete]:
-    """Yield the delete files of manifests, with the bounds of the paths they name.
-
-    Args:
-        io: File system to read the manifests from.
-        metadata: The table metadata.
-        manifests: Manifests of any content.
-    """
+    """Yield the delete files of manifests, with the bounds of the paths they name."""
     chosen = _alive(manifests, ManifestContent.DELETES)
     decoded = read_each_columns(io, chosen, metadata.spec_by_id, DELETE_STATISTICS)
     for manifest, columns in zip(chosen, decoded, strict=True):
@@ -83,13 +75,7 @@ def _alive(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LiveData:
-    """The live data files of one manifest.
-
-    Attributes:
-        keys: Their partitions.
-        paths: Their locations.
-        ages: Their data sequence numbers.
-    """
+    """The live data files of one manifest; their ages are data sequence numbers."""
 
     keys: list[PartitionKey]
     paths: pa.Array
@@ -120,10 +106,6 @@ class DataFileAges:
     """The ages of the data files in some partitions, and of named data files in any partition.
 
     Args:
-        io: File system to read manifests from.
-        metadata: The table metadata.
-        manifests: The manifests of one snapshot.
-        partitions: The partitions.
         targets: The paths of the named files.
         wide: Whether other files of these partitions will be looked up, too.
     """
@@ -164,11 +146,7 @@ class DataFileAges:
         return self._elsewhere.get(path, key) != key
 
     def of(self, key: PartitionKey, paths: pa.Array) -> Ages:
-        """Return the data sequence numbers of files in a partition.
-
-        Raises:
-            ValidationError: If the table has one of the files twice.
-        """
+        """Return the data sequence numbers of files in a partition."""
         known = self._of.get(key)
         if known is None:
             return np.full(len(paths), -1, np.int64)
@@ -187,17 +165,7 @@ class DataFileAges:
 def check_once(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: pa.Array
 ) -> None:
-    """Refuse data files that the table has several times, in whatever partitions.
-
-    Args:
-        io: File system to read the manifests from.
-        metadata: The table metadata.
-        manifests: Manifests of any content.
-        paths: The paths of the data files.
-
-    Raises:
-        ValidationError: If the table has one of them several times.
-    """
+    """Refuse data files that the table has several times, in whatever partitions."""
     if repeated := repeated_files(io, metadata, manifests, paths):
         _refuse(min(repeated))
 
@@ -205,10 +173,7 @@ def check_once(
 def repeated_files(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: pa.Array
 ) -> set[str]:
-    """Return those of these data files that the table has several times.
-
-    The arguments are those of `check_once`.
-    """
+    """Return those of these data files that the table has several times."""
     found = [
         data.paths.filter(pc.is_in(data.paths, value_set=paths))
         for data in live_data(io, metadata, manifests if len(paths) else ())
@@ -222,14 +187,7 @@ def changed_ages(
     manifests: Iterable[ManifestFile],
     known: Mapping[str, int],
 ) -> set[str]:
-    """Return the data files whose age in these manifests differs from the known one.
-
-    Args:
-        io: File system to read the manifests from.
-        metadata: The table metadata.
-        manifests: Manifests of any content.
-        known: The known ages by path; -1 for files that did not exist.
-    """
+    """Return the data files whose age differs from the known one (-1: the file did not exist)."""
     names = pa.array(list(known), pa.string())
     changed: set[str] = set()
     for data in live_data(io, metadata, manifests):

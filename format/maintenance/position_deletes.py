@@ -56,16 +56,8 @@ _AT_ONCE: Final = 1 << 24
 class PositionDeletePlan:
     """A plan of the position delete files that are worth rewriting.
 
-    Args:
-        io: File system to read manifests from.
-        metadata: The table metadata.
-        head: The snapshot.
-        chosen: The paths of the delete files to consider.
-        options: The options, which say what is worth rewriting.
-
     Attributes:
         groups: Groups of one partition each, in the order of rewriting.
-        ages: The ages of the data files in their partitions.
     """
 
     def __init__(
@@ -113,12 +105,6 @@ class PositionDeleteRewriter:
     """A rewriter of groups of position delete files.
 
     The column `row`, in which some writers also store deleted rows, is not taken over.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        operation_id: The common part of the names of new files.
-        ages: The ages of the data files.
     """
 
     def __init__(
@@ -130,18 +116,7 @@ class PositionDeleteRewriter:
         self._ages = ages
 
     def rewrite(self, number: int, group: DeleteGroup, workers: int) -> RewrittenDeletes:
-        """Write the positions of a group; if anything fails, the written files are removed.
-
-        Args:
-            number: The number of the group within the operation.
-            group: The group.
-            workers: The number of its files to read at once.
-
-        Raises:
-            CorruptFileError: If a file is damaged.
-            ValidationError: If the table has a named data file twice.
-            FileIOError: If the storage fails.
-        """
+        """Write the positions of a group; if anything fails, the written files are removed."""
         shares = max(-(-group.record_count // _AT_ONCE), 1)
         known: dict[str, int] = {}
         files: list[DataFile] = []
@@ -179,9 +154,7 @@ class PositionDeleteRewriter:
         """Yield the positions that apply to one share of the data files, ordered by path.
 
         Args:
-            group: The delete files.
             share: The number of the share, and the number of shares.
-            workers: The number of files to read at once.
             known: A mapping to add the age of each named data file to.
         """
         producers = (partial(self._read, delete, share) for delete in group.tasks)

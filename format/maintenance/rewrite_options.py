@@ -156,18 +156,12 @@ class GroupOptions:
     """Options that decide which files are rewritten, and in which groups.
 
     Attributes:
-        target_bytes: The target size of a new file.
         min_file_bytes: The size below which files are rewritten.
         max_file_bytes: The size above which files are rewritten.
         min_input_files: The number of files that makes a group worth rewriting.
-        rewrite_all: Whether all files are rewritten, whatever their size.
-        group_bytes: The maximum size of a group in bytes.
-        group_files: The maximum number of files in a group.
         concurrent: The number of groups to rewrite at once.
-        max_commits: The maximum number of commits; None for a single one, for which all groups must
-            succeed.
-        max_failed_commits: The number of these commits that may fail.
-        job_order: The order of rewriting the groups.
+        max_commits: The maximum number of commits; None for a single one, for which all groups
+            must succeed.
         max_files: The maximum number of files to rewrite; None for all.
     """
 
@@ -193,16 +187,7 @@ class GroupOptions:
     def of_position_deletes(
         cls, given: Mapping[str, str], properties: Mapping[str, str]
     ) -> GroupOptions:
-        """Parse the options for rewriting position delete files.
-
-        Args:
-            given: The given options, by Iceberg's names.
-            properties: The table properties, which set the target size of delete files.
-
-        Raises:
-            ValidationError: If an option is unknown, or options contradict each other.
-            ConfigurationError: If an option has an invalid value.
-        """
+        """Parse the options, by Iceberg's names, for rewriting position delete files."""
         _check(given, _OF_POSITION_DELETES, "Rewriting position delete files")
         return cls(**_grouping(given, DELETE_TARGET_FILE_BYTES.of(properties)))
 
@@ -220,12 +205,11 @@ class RewriteOptions(GroupOptions):
     """Options that decide which data files are rewritten, and how.
 
     Attributes:
-        use_starting_sequence_number: Whether new files are as old as the snapshot that was read.
+        use_starting_sequence_number: Whether new files are as old as the snapshot that was
+            read.
         output_spec_id: The partition spec of new files; None for the table's.
-        remove_dangling_deletes: Whether delete files that no longer apply to anything are removed.
         delete_file_threshold: The number of delete files at which a file is rewritten.
         delete_ratio_threshold: The share of deleted rows at which a file is rewritten.
-        copy: Whether row groups are copied.
         z_bytes: The number of bytes of a z-value that count.
         z_text_bytes: The number of bytes of a string or binary value that count.
     """
@@ -246,17 +230,7 @@ class RewriteOptions(GroupOptions):
         strategy: Strategy,
         properties: Mapping[str, str],
     ) -> RewriteOptions:
-        """Parse the options for rewriting data files.
-
-        Args:
-            given: The given options, by Iceberg's names.
-            strategy: The strategy, on which the available options depend.
-            properties: The table properties, which set the target size of data files.
-
-        Raises:
-            ValidationError: If an option is unknown, or options contradict each other.
-            ConfigurationError: If an option has an invalid value.
-        """
+        """Parse the options, by Iceberg's names, for rewriting data files with a strategy."""
         options: tuple[Property[Any], ...] = (*_ALWAYS, *_BY_STRATEGY[strategy])
         _check(given, options, f"Rewriting data files by {strategy.value}")
         return cls(
@@ -273,12 +247,7 @@ class RewriteOptions(GroupOptions):
 
 
 def _check(given: Mapping[str, str], options: Iterable[Property[Any]], what: str) -> None:
-    """Refuse options that are unknown or have an invalid value.
-
-    Raises:
-        ValidationError: If an option is unknown.
-        ConfigurationError: If an option has an invalid value.
-    """
+    """Refuse options that are unknown or have an invalid value."""
     known = {one.key: one for one in options}
     if unknown := sorted(given.keys() - known.keys()):
         meant = nearest(unknown[0], known.keys())
@@ -291,11 +260,7 @@ def _check(given: Mapping[str, str], options: Iterable[Property[Any]], what: str
 
 
 def _grouping(given: Mapping[str, str], default_target: int) -> dict[str, Any]:
-    """Return the values of `GroupOptions`.
-
-    Raises:
-        ValidationError: If they contradict each other.
-    """
+    """Return the values of `GroupOptions`."""
     target = _TARGET.of(given) or default_target
     least = _or(_MIN.of(given), int(target * _MIN_SHARE))
     most = _or(_MAX.of(given), int(target * _MAX_SHARE))

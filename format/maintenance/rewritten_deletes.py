@@ -29,8 +29,6 @@ class RewrittenDeletes:
     """A group of delete files, with the files that are to replace them.
 
     Attributes:
-        group: The group that was read.
-        files: The files that were written.
         number: The data sequence number of these files; None for that of the commit.
         ages: The age of each data file that mattered, by path; -1 for files that did not exist.
         replaced: Other delete files that go, because new deletion vectors stand for them, too.

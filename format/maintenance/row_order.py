@@ -28,12 +28,7 @@ _UNSORTED: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """An order of rows.
-
-    Attributes:
-        keys: The keys to compare, partitions first.
-        sort_order_id: The id of the same order in the table; 0 if it has none.
-    """
+    """An order of rows by keys, partitions first; its id is 0 if the table does not have it."""
 
     keys: Sequence[RowKey]
     sort_order_id: int = _UNSORTED
@@ -41,26 +36,13 @@ class RowOrder:
 
 @dataclass(frozen=True, slots=True)
 class ZOrder:
-    """A z-order of several columns.
-
-    Args:
-        columns: The names of the columns.
-    """
+    """A z-order of several columns."""
 
     columns: tuple[str, ...]
 
 
 def parse_order(text: str, schema: Schema, *, case_sensitive: bool = True) -> SortOrder | ZOrder:
-    """Parse a sort order.
-
-    Args:
-        text: A text such as `c DESC NULLS LAST, bucket(8, id)` or `zorder(a, b)`.
-        schema: The table schema.
-        case_sensitive: Whether column names are case-sensitive.
-
-    Raises:
-        ValidationError: If the text is not an order, or names an unknown column.
-    """
+    """Parse a sort order such as `c DESC NULLS LAST, bucket(8, id)` or `zorder(a, b)`."""
     try:
         return _Parser(text, schema, case_sensitive=case_sensitive).order()
     except ExpressionError as error:
@@ -70,17 +52,7 @@ def parse_order(text: str, schema: Schema, *, case_sensitive: bool = True) -> So
 def row_order(
     metadata: TableMetadata, spec: PartitionSpec, order: SortOrder, name: str
 ) -> RowOrder:
-    """Return the order of rows for a sort order.
-
-    Args:
-        metadata: The table metadata.
-        spec: The partition spec of the new files.
-        order: The sort order.
-        name: The name of the table, for messages.
-
-    Raises:
-        ValidationError: If the order has no keys.
-    """
+    """Return the order of rows for a sort order; the name of the table is for messages."""
     keys = sort_keys(metadata.schema(), spec, order)
     if keys is None:
         raise ValidationError(
@@ -97,15 +69,8 @@ def z_order(
     """Return the order of rows for a z-order.
 
     Args:
-        schema: The table schema.
-        spec: The partition spec of the new files.
-        order: The z-order.
         most_bytes: The maximum number of bytes in a z-value.
         text_bytes: The number of bytes of a string or binary value that count.
-
-    Raises:
-        ValidationError: If there are no such columns, they have no byte order, or the table is
-            partitioned by all of them.
     """
     value = ZValue.of(schema, spec, order.columns, most_bytes=most_bytes, text_bytes=text_bytes)
     return RowOrder([*partition_sort_keys(schema, spec), value])

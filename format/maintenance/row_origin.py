@@ -37,15 +37,7 @@ _IN_MEMORY: Final = 64 << 20
 
 
 def row_key(source: int, position: int) -> int:
-    """Encode the origin of a row as a number.
-
-    Args:
-        source: The number of the row's file.
-        position: The position of the row in that file.
-
-    Raises:
-        ValidationError: If there are too many files or rows to number.
-    """
+    """Encode the origin of a row, the number of its file and its position there, as a number."""
     if source >= MOST_SOURCES or position >> _POSITION_BITS:
         raise ValidationError(
             f"Cannot number row {position} of file {source} of a group",
@@ -55,16 +47,7 @@ def row_key(source: int, position: int) -> int:
 
 
 def with_origins(rows: pa.RecordBatch, source: int, positions: pa.Array) -> pa.RecordBatch:
-    """Append a column with the origin of each row.
-
-    Args:
-        rows: The rows.
-        source: The number of their file.
-        positions: Their positions in that file.
-
-    Raises:
-        ValidationError: If there are too many files or rows to number.
-    """
+    """Append a column with the origin of each row; `source` is the number of their file."""
     own = numbers_of(positions)
     first = row_key(source, 0)
     row_key(source, int(own.max(initial=0)))
@@ -79,7 +62,6 @@ class _Runs:
 
     Attributes:
         keys: The key of the first row of each run, in the order of the new file.
-        lengths: The number of rows in each run.
     """
 
     keys: Numbers
@@ -103,10 +85,7 @@ class _Runs:
 
 
 class RowOrigins:
-    """The origins of the rows of some new files; `close` frees their space on disk.
-
-    Rows that were written with `with_origins` are recorded by the files that `open_file` begins.
-    """
+    """The origins of the rows of some new files; `close` frees their space on disk."""
 
     def __init__(self) -> None:
         self._files: list[tuple[DataFile, _Runs | tuple[int, int]]] = []

@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 
 
 class SourceMetrics:
-    """The metrics of some files of a snapshot.
-
-    Args:
-        io: File system to read manifests from.
-        snapshot: The snapshot that has the files.
-        paths: The paths of the files.
-    """
+    """The metrics of some files of a snapshot."""
 
     def __init__(self, io: FileIO, snapshot: Snapshot, paths: Collection[str]) -> None:
         self._io = io

@@ -56,17 +56,10 @@ def plan_vectors(
     chosen: Collection[str],
     options: GroupOptions,
 ) -> list[DeleteGroup]:
-    """Return groups of position delete files to convert, of one partition each.
+    """Return groups of the chosen position delete files to convert, of one partition each.
 
     Files that name a data file which the table has several times are left out: vectors cannot be
     about one of its entries.
-
-    Args:
-        io: File system to read manifests from.
-        metadata: The table metadata.
-        head: The snapshot.
-        chosen: The paths of the delete files to consider.
-        options: The options, which determine the order.
     """
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())
     manifests, index = planner.live(head)
@@ -111,13 +104,7 @@ def plan_vectors(
 
 
 class VectorConverter:
-    """A converter of groups of position delete files to deletion vectors.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        operation_id: The common part of the names of new files.
-    """
+    """A converter of groups of position delete files to deletion vectors."""
 
     def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
         self._io = io
@@ -126,17 +113,7 @@ class VectorConverter:
         self._older = OlderDeletes(io)
 
     def rewrite(self, number: int, group: DeleteGroup, workers: int) -> RewrittenDeletes:
-        """Write the vectors of a group; if anything fails, the written file is removed.
-
-        Args:
-            number: The number of the group within the operation.
-            group: The group, which `plan_vectors` returned.
-            workers: The number of data files whose deletes are read at once.
-
-        Raises:
-            CorruptFileError: If a delete file is damaged.
-            FileIOError: If the storage fails.
-        """
+        """Write the vectors of a group; if anything fails, the written file is removed."""
         data = group.data if isinstance(group, VectorGroup) else ()
         writer = DeletionVectorWriter(self._io, self._metadata, f"{self._operation_id}-{number}")
         try:

@@ -65,12 +65,7 @@ class _Column:
 
 
 class ZValue:
-    """A sort key of rows; see `row_key.RowKey`.
-
-    Args:
-        columns: The columns that it combines.
-        width: The maximum number of bytes in a z-value.
-    """
+    """A sort key of rows, at most `width` bytes long; see `row_key.RowKey`."""
 
     descending = False
     nulls_first = True
@@ -100,14 +95,10 @@ class ZValue:
         """Return the key for a z-order of columns.
 
         Args:
-            schema: The table schema.
-            spec: The partition spec of the new files: its identity columns are constant in a file.
-            names: The names of the columns.
+            spec: The partition spec of the new files: its identity columns are constant in a
+                file.
             most_bytes: The maximum number of bytes in a z-value.
             text_bytes: The number of bytes of a string or binary value that count.
-
-        Raises:
-            ValidationError: If no column is left, or one has no byte order.
         """
         same = {f.source_id for f in spec.fields if isinstance(f.transform, IdentityTransform)}
         columns = []

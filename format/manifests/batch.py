@@ -14,12 +14,7 @@ _MOST_FILES: Final = 64
 
 
 def batches(files: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield files in order, in growing batches that begin with one file, for a fast first result.
-
-    Args:
-        files: The files, consumed lazily.
-        length: Function that returns the length of a file in bytes.
-    """
+    """Yield files in order, in batches that grow from one file on, for a fast first result."""
     batch: list[T] = []
     size, held = 1, 0
     for file in files:

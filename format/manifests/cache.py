@@ -38,10 +38,9 @@ _S = TypeVar("_S", bound=Sized)
 
 
 class ManifestCache:
-    """A thread-safe LRU cache of decoded manifests.
+    """A thread-safe LRU cache of decoded manifests, with up to `limit` bytes in memory.
 
     Args:
-        limit: Maximum number of bytes of columns in memory.
         store: Second-level cache on disk; None = none.
     """
 
@@ -78,9 +77,8 @@ class ManifestCache:
     def derived(self, key: tuple[Any, ...], make: Callable[[], _S]) -> _S:
         """Return a value derived from manifests, computed once and cached only in memory.
 
-        Args:
-            key: The value's inputs: a name, and keys of manifests.
-            make: Function that computes the value, which must not change afterwards.
+        The key has the value's inputs, a name and keys of manifests; the value must not change
+        afterwards.
         """
         found = cast("_S | None", self._recall(key))
         if found is None:
@@ -117,11 +115,7 @@ class ManifestCache:
 
 
 def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
-    """Return this process's cache for these properties of a `FileIO`; None if disabled.
-
-    Raises:
-        ConfigurationError: If a property is invalid.
-    """
+    """Return this process's cache for these properties of a `FileIO`; None if disabled."""
     if not CACHE_ENABLED.of(properties):
         return None
     folder = CACHE_FOLDER.of(properties)

@@ -71,17 +71,10 @@ class PartitionColumn:
 class ManifestColumns:
     """The entries of one manifest, one per row, with inherited values filled in.
 
-    These columns are always present: `status`, `snapshot_id`, `sequence_number`,
-    `file_sequence_number`, `content`, `file_path`, `file_format`, `record_count`,
-    `file_size_in_bytes`, `key_metadata`, `split_offsets`, `equality_ids`, `sort_order_id`,
-    `first_row_id`, `referenced_data_file`, `content_offset`, `content_size_in_bytes`, and the
-    partition. Statistics are present if they were requested. A column that the writer left out is
-    all null.
+    All columns but statistics are always present; one that the writer left out is all null.
 
     Attributes:
         manifest: The manifest; the first one if several are joined.
-        partition_columns: Fields of the partition tuples, in the order of the spec.
-        statistics: Names of the statistics that are present.
         is_shared: Whether the columns are slices of arrays shared with other manifests.
         has_exact_bounds: Whether icecomb wrote all the live files; see `DataFile`.
     """
@@ -121,12 +114,9 @@ class ManifestColumns:
         return list(self._columns)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column by its name in the specification.
+        """Return a column by its name in the specification; it must have been requested.
 
         Statistics are lists of (key, value) structs; `statistic` picks one column id.
-
-        Raises:
-            ValidationError: If there is no such column, or it was not requested.
         """
         try:
             return self._columns[name]
@@ -149,19 +139,12 @@ class ManifestColumns:
     def partition(self, position: int) -> pa.Array:
         """Return the values of the partition field at a position in the spec.
 
-        They are internal values: dates as days, times and timestamps as microseconds, UUIDs as
-        16 bytes, decimals as Arrow decimals.
+        They are internal: dates as days, times and timestamps as microseconds, UUIDs as 16 bytes.
         """
         return self._partition[position]
 
     def statistic(self, name: str, column_id: int) -> pa.Array:
-        """Return one column's count or bound in each file; null where the file has none.
-
-        Args:
-            name: `value_counts`, `null_value_counts`, `nan_value_counts`, `column_sizes`,
-                `lower_bounds` or `upper_bounds`.
-            column_id: Id of a table column.
-        """
+        """Return one column's count or bound in each file; null where the file has none."""
         import numpy as np
         import pyarrow as pa
 
@@ -226,11 +209,7 @@ class ManifestColumns:
         return sum(array.nbytes for array in distinct.values())
 
     def data_files(self, rows: Sequence[int] | None = None) -> list[DataFile]:
-        """Return the files of the chosen rows, with the statistics that were read.
-
-        Args:
-            rows: Row numbers; None = all.
-        """
+        """Return the files of the chosen rows (None: all), with the statistics that were read."""
         indices = _indices(rows)
         count = len(self) if rows is None else len(rows)
         columns: dict[str, Iterable[Any]] = {
@@ -312,13 +291,9 @@ def of_each(
 
 
 def joined(manifests: Iterable[ManifestColumns], rows: int = 10_000) -> Iterator[ManifestColumns]:
-    """Yield the entries of manifests in order, joining those of small manifests.
+    """Yield the entries of one spec's manifests in order, joining those of small manifests.
 
     Operations on columns cost about the same for one entry as for a thousand.
-
-    Args:
-        manifests: Manifests of one partition spec.
-        rows: Maximum number of entries to join.
     """
     parts: list[ManifestColumns] = []
     count = 0
@@ -341,10 +316,6 @@ def seems_another(columns: ManifestColumns, length: int) -> bool:
     """Return whether a decoded manifest contradicts its description in the manifest list.
 
     It may be another manifest then, or another writer's list may be wrong.
-
-    Args:
-        columns: The decoded manifest.
-        length: Length of the file in bytes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -91,14 +91,8 @@ def decode_together(
 ) -> dict[int, ManifestColumns]:
     """Decode small manifests, together if they have the same schema, as most cost is per file.
 
-    Args:
-        files: The bytes of each manifest, and its description.
-        statistics: Names of the statistics to decode.
-        spec: The partition spec of all of them.
-
-    Returns:
-        The columns by index in `files`, without manifests that `decode_manifest` has to read, or
-        to refuse, one by one. The columns are slices of the same arrays.
+    The result, by index in `files`, lacks manifests that `decode_manifest` has to read, or to
+    refuse, one by one. The columns are slices of the same arrays.
     """
     alike: dict[bytes, list[tuple[int, AvroContainer]]] = {}
     for place, (data, manifest) in enumerate(files):
@@ -310,7 +304,7 @@ def _first_row_ids(
     """Return the first row id of each file: its own, else the next one of its manifest.
 
     A manifest without a first row id predates the upgrade to format version 3: its files have none,
-    whatever they state. Only if it is not committed yet are the stated ids those of its files.
+    whatever they state, unless it is not committed yet.
     """
     from icecomb.format.arrow.array_build import ZERO, scalar
 

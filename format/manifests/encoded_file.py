@@ -40,14 +40,7 @@ _NEW_NULLS: Final = bytes(3)
 
 
 class EncodedFile(NamedTuple):
-    """A data file as an encoded record, with the values needed for totals.
-
-    Attributes:
-        record: The `data_file` record for manifests of format version 2.
-        partition: Partition of the file.
-        record_count: Number of rows.
-        size: Length in bytes.
-    """
+    """A data file as an encoded record of format version 2, with the values needed for totals."""
 
     record: bytes
     partition: tuple[Any, ...]
@@ -71,13 +64,7 @@ class EncodedFiles(Protocol):
 
 @dataclass(frozen=True)
 class DataFileForm:
-    """The encoding of new data files of one partition spec.
-
-    Attributes:
-        spec: The partition spec.
-        schema: The table's schema.
-        partition: Type of the partition tuples.
-    """
+    """The encoding of new data files of one partition spec."""
 
     spec: PartitionSpec
     schema: Schema
@@ -94,21 +81,13 @@ class DataFileForm:
     _encode: Encoder = field(init=False, repr=False, compare=False)
 
     def encode(self, file: DataFile) -> EncodedFile:
-        """Encode a file.
-
-        Raises:
-            ValidationError: If it cannot be a data file of this spec.
-        """
+        """Encode a file."""
         check_entry(file, ManifestContent.DATA, self.spec)
         record = self._encode(file_record(file, self.partition))
         return EncodedFile(record, file.partition, file.record_count, file.file_size_in_bytes)
 
     def decode(self, file: EncodedFile) -> DataFile:
-        """Decode a file.
-
-        Raises:
-            CorruptFileError: If the record does not decode.
-        """
+        """Decode a file."""
         import fastavro
 
         try:
@@ -141,13 +120,7 @@ class DataFileForm:
     def entries(
         self, files: EncodedFiles, snapshot_id: int, format_version: int = 2
     ) -> Iterator[EncodedEntry]:
-        """Yield entries that add the files in a snapshot.
-
-        Args:
-            files: The files.
-            snapshot_id: The snapshot.
-            format_version: Format version of the manifests, 2 or 3.
-        """
+        """Yield entries that add the files in a snapshot."""
         head = StructType(entry_type(2, self.partition).fields[:-1])
         before = encoder(plain_schema(avro_schema(head, "manifest_entry"), ENTRY_NAMES))(
             {

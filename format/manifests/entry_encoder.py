@@ -54,15 +54,7 @@ _STATUSES = {status.value: status for status in ManifestEntryStatus}
 
 
 class EntryEncoder:
-    """An encoder of entries of one partition spec for the manifests of one snapshot.
-
-    Args:
-        format_version: 1, 2 or 3.
-        spec: The partition spec of all the files.
-        schema: The table's schema.
-        snapshot_id: The snapshot that adds the manifests.
-        content: Data files or delete files.
-    """
+    """An encoder of entries of one partition spec for the manifests of one snapshot."""
 
     def __init__(
         self,
@@ -84,22 +76,10 @@ class EntryEncoder:
     def encode(
         self, columns: ManifestColumns, rows: npt.NDArray[np.int64], statuses: Statuses
     ) -> list[EncodedEntry]:
-        """Encode entries of a manifest.
+        """Encode entries, by index, of a manifest with all statistics, in their new statuses.
 
         Existing entries keep their snapshot, numbers and row ids; deleted ones get this snapshot's
-        id, and so do added ones, which inherit their numbers again unless they were given one, and
-        their row ids.
-
-        Args:
-            columns: The manifest, with all statistics.
-            rows: Indices of the entries to encode.
-            statuses: The new status of each of them.
-
-        Raises:
-            ValidationError: If a file does not belong into such a manifest, or an entry that is
-                not added has no sequence number.
-            CorruptFileError: If a value is missing that every manifest must have.
-            UnsupportedError: If values of an unknown transform are not text.
+        id, and so do added ones, which inherit their numbers again unless they were given one.
         """
         if not len(rows):
             return []

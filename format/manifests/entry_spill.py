@@ -72,11 +72,7 @@ class EntrySpill:
         return np.array(self._partition_of, np.int64)
 
     def add(self, entries: Iterable[EncodedEntry]) -> None:
-        """Add entries.
-
-        Raises:
-            FileIOError: If there is no space for them.
-        """
+        """Add entries; FileIOError if there is not enough space."""
         end = self._ends[-1]
         for entry in entries:
             try:

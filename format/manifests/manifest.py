@@ -266,11 +266,7 @@ class ManifestFile:
 
 
 def check_data_file(file: DataFile) -> None:
-    """Refuse a file that no manifest could describe.
-
-    Raises:
-        ValidationError: If the file is invalid; names the file and the reason.
-    """
+    """Refuse a file that no manifest could describe; the message names it and the reason."""
     problem = None
     if not file.file_path:
         problem = "has no path"

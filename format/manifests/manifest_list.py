@@ -47,12 +47,9 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class ListBlock:
-    """The manifests in one block of a list's Avro file.
+    """The manifests in one block of a list's Avro file, as encoded and as compressed records.
 
     Attributes:
-        manifests: The manifests.
-        records: Their encoded records.
-        packed: The compressed records.
         is_full: Whether no more records will be added.
     """
 
@@ -66,13 +63,8 @@ class ListBlock:
 class ManifestList:
     """A manifest list that was written.
 
-    New manifests come first and blocks are filled from the end: the next commit compresses only
-    the first block again and copies the others.
-
-    Attributes:
-        format_version: Format version, 1, 2 or 3.
-        codec: Compression codec of the blocks.
-        blocks: The blocks in order.
+    New manifests come first and blocks are filled from the end: the next commit compresses only the
+    first block again and copies the others.
     """
 
     format_version: int
@@ -91,16 +83,10 @@ class ManifestList:
 def read_manifests(
     io: FileIO, snapshot: Snapshot, known: Container[str] = ()
 ) -> tuple[ManifestFile, ...]:
-    """Read the manifests of a snapshot, in the order of its list.
+    """Read the manifests of a snapshot, without `known` ones, in the order of its list.
 
     A snapshot of format version 1 may name its manifests itself; their descriptions are then taken
     from the manifests' own files.
-
-    Args:
-        io: File system that holds the list.
-        snapshot: The snapshot.
-        known: Locations of manifests to leave out, as the lists of a long history name the same
-            ones repeatedly.
     """
     if snapshot.manifest_list:
         return read_manifest_list(io, snapshot, known)
@@ -116,18 +102,8 @@ def read_manifest_list(
 ) -> tuple[ManifestFile, ...]:
     """Read the manifests in the list of a snapshot; see `read_manifests`.
 
-    An invalid list is read once more, as a proxy or a cache may have responded with another file
-    or a page of its own; the second result is final.
-
-    Args:
-        io: File system that holds the list.
-        snapshot: The snapshot, which has a list.
-        known: Locations of manifests to leave out.
-        data: Bytes of the list, if it was read before.
-
-    Raises:
-        CorruptFileError: If the list is invalid; see `parse_manifest_list`.
-        ValidationError: If it is on other storage, and names a file of this machine.
+    An invalid list is read once more, as a proxy or a cache may have responded with another file or
+    a page of its own; the second result is final.
     """
     location = str(snapshot.manifest_list)
     data = io.read(location) if data is None else data
@@ -142,13 +118,7 @@ def read_manifest_list(
 def read_each_list(
     io: FileIO, snapshots: Iterable[Snapshot], read: Callable[[Snapshot], T]
 ) -> Iterator[T]:
-    """Yield the result of `read` for each snapshot, in order and with the threads of `FileIO.each`.
-
-    Args:
-        io: File system that holds the lists.
-        snapshots: The snapshots.
-        read: Function that reads a snapshot's list, called in other threads.
-    """
+    """Yield the result of `read`, which runs in threads of `FileIO.each`, for each snapshot."""
     chosen = list(snapshots)
     location = next((one.manifest_list for one in chosen if one.manifest_list), None)
     return map(read, chosen) if location is None else io.each(location, read, chosen)
@@ -157,18 +127,8 @@ def read_each_list(
 def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
     """Parse the list of a snapshot and check that it belongs to the snapshot.
 
-    The specification does not require it, but all known writers state the snapshot in the header:
-    the response of a store or a proxy to another request would hide the snapshot's files from an
-    expiration or a search for orphans. A list may be truncated between any two Avro blocks; one
-    without a block is, if its snapshot added files.
-
-    Args:
-        data: Bytes read at the location that the snapshot names.
-        snapshot: The snapshot.
-
-    Raises:
-        CorruptFileError: If the bytes are not an Avro file, or are another snapshot's list or an
-            incomplete one; the message names the file.
+    All known writers state the snapshot in the header: the response of a store or a proxy to
+    another request would hide the snapshot's files from an expiration or a search for orphans.
     """
     location = str(snapshot.manifest_list)
     container = parse_container(data, location)
@@ -197,11 +157,7 @@ def parse_manifest_list(data: bytes, snapshot: Snapshot) -> AvroContainer:
 def decode_manifest_list(
     container: AvroContainer, known: Container[str] = ()
 ) -> tuple[ManifestFile, ...]:
-    """Decode a manifest list; see `read_manifests`.
-
-    Raises:
-        CorruptFileError: If the file is not a manifest list; the message names it.
-    """
+    """Decode a manifest list; see `read_manifests`."""
     records = read_records(container, plain_form(container, MANIFEST_FILE_NAMES))
     return tuple(
         manifest_of(record, container.location)
@@ -226,21 +182,12 @@ def write_manifest_list(
     """Write a manifest list.
 
     Args:
-        io: File system to write to.
-        location: Location of the list.
         manifests: All manifests of the snapshot, with their sequence numbers and first row ids
             assigned.
-        format_version: Format version, 1, 2 or 3.
-        snapshot_id: The snapshot.
-        parent_snapshot_id: Its parent, if any.
         sequence_number: Sequence number of the commit; format version 1 has none.
         first_row_id: The table's next row id before the commit; format version 3 only.
         codec: A value of `write.manifest.compression-codec`.
         parent: The list that `manifests` was derived from, whose records and blocks are reused.
-
-    Raises:
-        ValidationError: If a manifest tracks deletes in format version 1, or has no number, or a
-            data manifest in format version 3 has no first row id.
     """
     form, record_type = _form(format_version)
     metadata = {
@@ -367,15 +314,7 @@ def _summary_record(summary: PartitionFieldSummary) -> dict[str, Any]:
 
 
 def manifest_of(record: Mapping[str, Any], location: str) -> ManifestFile:
-    """Return the manifest that a record of a list describes.
-
-    Args:
-        record: Values by the names of `MANIFEST_FILE_NAMES`.
-        location: Location of the list.
-
-    Raises:
-        CorruptFileError: If the record does not describe a manifest.
-    """
+    """Return the manifest that a record of a list, by `MANIFEST_FILE_NAMES`, describes."""
     for name in _REQUIRED:
         if record.get(name) is None:
             raise CorruptFileError(

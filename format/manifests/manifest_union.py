@@ -51,17 +51,8 @@ def each_new_manifests(
 ) -> Iterator[tuple[Snapshot, Manifests]]:
     """Yield snapshots in order, each with its manifests not yielded with an earlier one.
 
-    Args:
-        io: File system that holds the lists.
-        snapshots: The snapshots.
-        known: Locations of manifests to leave out.
-        unreadable: Function called with a snapshot whose list cannot be read, and the error; the
-            snapshot is skipped unless it raises.
-
-    Raises:
-        CorruptFileError: If a list is invalid, after all snapshots before it.
-        NoSuchFileError: If a list is missing, likewise.
-        ValidationError: If one on other storage names a file of this machine, likewise.
+    `unreadable` is called with a snapshot whose list cannot be read, and the error; the snapshot is
+    skipped unless it raises.
     """
     told = set(known)
 

@@ -42,9 +42,7 @@ _AHEAD: Final = 64 << 20
 def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
     """Return the number of manifests to read concurrently: more than one on remote storage.
 
-    Args:
-        io: File system that holds the manifests.
-        manifests: The manifests; the larger they are, the fewer, as they are held in memory.
+    The larger they are, the fewer, as they are held in memory.
     """
     if not manifests:
         return 1
@@ -56,13 +54,7 @@ def manifests_at_once(io: FileIO, manifests: Sequence[ManifestFile]) -> int:
 def read_each(
     io: FileIO, manifests: Iterable[ManifestFile], read: Callable[[ManifestFile], T]
 ) -> Iterator[T]:
-    """Yield the result of `read` for each manifest, in order; see `manifests_at_once`.
-
-    Args:
-        io: File system that holds the manifests.
-        manifests: The manifests to read.
-        read: Function that reads one manifest, called in other threads.
-    """
+    """Yield the result of `read`, which runs in threads, for each manifest, in order."""
     chosen = list(manifests)
     if not chosen:
         return iter(())
@@ -75,10 +67,6 @@ def decoding_threads(manifests: Sequence[ManifestFile], at_most: int) -> int:
 
     Threads that decode small manifests hinder each other, so several pay off only if most bytes are
     in large ones.
-
-    Args:
-        manifests: The manifests to decode.
-        at_most: Maximum number of threads.
     """
     if len(manifests) <= 1:
         return 1
@@ -96,15 +84,8 @@ def fetch_batches(
 ) -> Iterator[Batch]:
     """Yield manifests with their bytes, in order, in batches for `read_batch`.
 
-    As waiting for a network takes no CPU, `manifests_at_once` manifests are fetched concurrently,
-    ahead of their decoding. If that is 1, none is fetched. Bytes that are cached or not fetched are
-    None.
-
-    Args:
-        io: File system that holds the manifests.
-        manifests: The manifests to fetch.
-        columns: Function that returns the statistics to be read of a manifest; None = all.
-        cache: Cache of decoded manifests; see `read_manifest_columns`.
+    `manifests_at_once` manifests are fetched concurrently, ahead of their decoding. Bytes that are
+    cached or not fetched are None.
     """
     chosen = list(manifests)
     if not chosen:
@@ -137,19 +118,9 @@ def read_batch(
     """Decode a batch of `fetch_batches`: see `read_manifest_columns` and `decode_together`.
 
     Args:
-        io: File system that holds the manifests.
-        batch: The manifests.
-        spec_by_id: Function that returns the table's partition spec of an id.
-        columns: Function that returns the statistics to read of a manifest in addition to the
-            columns that are always present; None = all.
-        cache: Cache of decoded manifests; see `read_manifest_columns`.
+        columns: Function that returns the statistics to read of a manifest; None = all.
         unreadable: Function called with a manifest that cannot be read, and the error; the
             manifest is skipped unless it raises.
-
-    Raises:
-        CorruptFileError: If a manifest is invalid, after all before it in the batch.
-        NoSuchFileError: If a manifest is missing, likewise.
-        ValidationError: If one on other storage names a file of this machine, likewise.
     """
     kept = _cache(io, cache)
     wanted = [_statistics(columns(manifest)) for manifest, _ in batch]
@@ -235,13 +206,8 @@ def read_each_columns(
     """Yield decoded manifests in order; see `fetch_batches` and `read_batch`.
 
     Args:
-        io: File system that holds the manifests.
-        manifests: The manifests to decode.
-        spec_by_id: Function that returns the table's partition spec of an id.
         columns: Statistics to read in addition to the columns that are always present, or a
             function that returns them for a manifest; None = all.
-        cache: Cache of decoded manifests; see `read_manifest_columns`.
-        unreadable: Function called with an unreadable manifest; see `read_batch`.
         threads: Maximum number of decoding threads; see `decoding_threads`.
     """
     chosen = list(manifests)
@@ -268,19 +234,15 @@ def read_manifest_columns(
     """Decode a manifest.
 
     Args:
-        io: File system that holds the manifest.
-        manifest: The manifest as its manifest list describes it, with values that entries inherit.
-        columns: Statistics to read in addition to the columns that are always present; None = all.
+        manifest: The manifest as its manifest list describes it, with values that entries
+            inherit.
+        columns: Statistics to read in addition to the columns that are always present; None =
+            all.
         spec: Partition spec of the manifest, to reorder the partition tuples of writers that do
             not use its order.
         cache: Cache of decoded manifests: by default the one for the properties of `io`; None =
             no cache.
         data: Bytes of the file, if it was read before.
-
-    Raises:
-        CorruptFileError: If the file is not the expected manifest; the message names it.
-        NoSuchFileError: If there is no such file.
-        ValidationError: If it is on other storage, and names a file of this machine.
     """
     wanted = _statistics(columns)
     cache = _cache(io, cache)
@@ -319,14 +281,7 @@ def read_manifest(
     discard_deleted: bool = False,
     spec: PartitionSpec | None = None,
 ) -> list[ManifestEntry]:
-    """Read all entries of a manifest, with all statistics.
-
-    Args:
-        io: File system that holds the manifest.
-        manifest: The manifest as its manifest list describes it.
-        discard_deleted: Whether to leave out deleted files.
-        spec: Partition spec of the manifest.
-    """
+    """Read all entries of a manifest, or only the live ones, with all statistics."""
     columns = read_manifest_columns(io, manifest, spec=spec, cache=None)
     rows = columns.live.to_numpy(zero_copy_only=False).nonzero()[0] if discard_deleted else None
     return columns.entries(rows)

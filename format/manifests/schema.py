@@ -67,12 +67,7 @@ STATISTICS: Final = tuple(field.name for field in _STATISTICS)
 
 
 def entry_type(format_version: int, partition: StructType) -> StructType:
-    """Return the type of a manifest's records.
-
-    Args:
-        format_version: Format version, 1, 2 or 3.
-        partition: Partition type of the manifest's spec.
-    """
+    """Return the type of the records of a manifest of a format version and partition type."""
     optional: tuple[NestedField, ...] = (NestedField(1, "snapshot_id", LongType()),)
     if format_version > 1:
         optional += (

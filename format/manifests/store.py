@@ -40,11 +40,9 @@ _WRITING_NS: Final = 600 * 10**9
 
 
 class ManifestStore:
-    """A folder of decoded manifests that drops the least recently used ones.
+    """A folder of up to `limit` bytes of decoded manifests that drops the least recently used.
 
-    Args:
-        folder: Path of the folder; created on demand, with access only for this user.
-        limit: Maximum number of bytes in it.
+    It is created on demand, with access only for this user.
     """
 
     def __init__(self, folder: str | Path, limit: int) -> None:

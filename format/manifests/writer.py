@@ -57,11 +57,7 @@ class EncodedEntry(NamedTuple):
     """An entry as an encoded record, with the values needed for the manifest's description.
 
     Attributes:
-        record: The record, for manifests of the spec and format version it was encoded for.
-        status: Existing, added or deleted.
-        record_count: Number of rows in the file.
         sequence_number: Data sequence number; None if it is inherited.
-        partition: Partition of the file.
         has_exact_bounds: See `DataFile`.
     """
 
@@ -74,14 +70,9 @@ class EncodedEntry(NamedTuple):
 
 
 class ManifestWriter:
-    """A writer of one manifest.
+    """A writer of one manifest, which a snapshot adds.
 
     Args:
-        format_version: Format version, 1, 2 or 3.
-        spec: Partition spec of all the files.
-        schema: Schema of the table.
-        snapshot_id: Snapshot that adds the manifest.
-        content: Data files or delete files.
         codec: A value of `write.manifest.compression-codec`.
         level: Compression level; None = the codec's default.
     """
@@ -124,9 +115,8 @@ class ManifestWriter:
         """Track a new file.
 
         Args:
-            file: The file.
-            sequence_number: An earlier data sequence number, for a file that replaces older ones;
-                None = that of the commit, inherited.
+            sequence_number: An earlier data sequence number, for a file that replaces older
+                ones; None = that of the commit, inherited.
         """
         inherits = sequence_number is None or sequence_number == UNASSIGNED_SEQ
         number = None if inherits else sequence_number
@@ -162,11 +152,7 @@ class ManifestWriter:
         return sum(self._files.values())
 
     def finish(self, io: FileIO, location: str) -> ManifestFile:
-        """Write the file.
-
-        Returns:
-            The manifest for a manifest list, where its sequence number is assigned.
-        """
+        """Write the file; return the manifest, whose sequence number the list assigns."""
         data = self._out.finish({EXACT_BOUNDS: "true"} if self._has_exact_bounds else {})
         create_own(io, location, data)
         least = self._min_sequence_number
@@ -239,11 +225,7 @@ class ManifestWriter:
 
 
 def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -> None:
-    """Refuse a file that a manifest of this content and spec cannot track.
-
-    Raises:
-        ValidationError: If the file does not fit; names the file and the reason.
-    """
+    """Refuse a file that a manifest of this content and spec cannot track."""
     check_data_file(file)
     problem = None
     if (file.content is DataFileContent.DATA) is not (content is ManifestContent.DATA):
@@ -327,11 +309,7 @@ def write_manifest(
 def assign_sequence_number(
     manifest: ManifestFile, snapshot_id: int, sequence_number: int
 ) -> ManifestFile:
-    """Return a manifest with the sequence number of this commit, if it has none.
-
-    Raises:
-        ValidationError: If it has no number but was written by another snapshot.
-    """
+    """Return a manifest with the sequence number of this commit, if it has none."""
     if UNASSIGNED_SEQ not in (manifest.sequence_number, manifest.min_sequence_number):
         return manifest
     if manifest.added_snapshot_id != snapshot_id:
@@ -359,13 +337,6 @@ def assign_first_row_ids(
 
     A data manifest without a first row id takes as many ids as it has live rows, even if some of
     its files have ids of their own, as in Iceberg Java (spec: First Row ID Assignment).
-
-    Args:
-        manifests: All manifests of the snapshot in the order of its list, with their counts.
-        next_row_id: The table's next row id.
-
-    Raises:
-        CorruptFileError: If two manifests have the same ids, or one has ids to be assigned yet.
     """
     out: list[ManifestFile] = []
     taken: list[tuple[int, int, str]] = []

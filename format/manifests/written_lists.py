@@ -25,11 +25,7 @@ MAX_MANIFESTS: Final = 100_000
 
 
 class WrittenLists:
-    """The last list written of each table; those of the tables written longest ago are dropped.
-
-    Args:
-        limit: Maximum number of manifests in all lists together.
-    """
+    """The last list written of each table; beyond `limit` manifests, the oldest are dropped."""
 
     def __init__(self, limit: int = MAX_MANIFESTS) -> None:
         self._limit = limit

@@ -143,12 +143,7 @@ class FastAppend(SnapshotProducer):
 
 
 def _check_form(base: TableMetadata, form: DataFileForm) -> None:
-    """Refuse files that were encoded for another table.
-
-    Raises:
-        ValidationError: If the table has a different partition spec with that id.
-        UnsupportedError: If it has a transform that icecomb does not know.
-    """
+    """Refuse files that were encoded for another table."""
     spec = base.spec_by_id(form.spec.spec_id)
     check_known_transforms(spec)
     if spec != form.spec or spec.partition_type(base.schema_of(spec)) != form.partition:

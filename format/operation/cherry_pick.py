@@ -41,13 +41,9 @@ if TYPE_CHECKING:
 class CherryPick(MergingProducer):
     """A cherry-pick, which repeats a snapshot's changes on `main`.
 
-    When the snapshot was built on the head of `main`, that branch simply moves to it. Otherwise
-    appended files are appended, and replaced partitions are replaced unless they were changed
-    meanwhile; other changes cannot be picked, nor rows that were added because they were missing.
-
-    Args:
-        io: File system for manifests.
-        snapshot_id: The snapshot to pick.
+    A snapshot built on the head of `main` becomes its head. Otherwise appended files are appended,
+    and replaced partitions are replaced unless they were changed meanwhile; other changes cannot be
+    picked, nor rows that were added because they were missing.
     """
 
     def __init__(self, io: FileIO, snapshot_id: int) -> None:
@@ -62,23 +58,13 @@ class CherryPick(MergingProducer):
         return (self._picked.operation if self._picked else None) or Operation.APPEND
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`.
-
-        Raises:
-            NoSuchSnapshotError: If there is no such snapshot.
-            ValidationError: If the snapshot cannot be picked, or was picked before.
-        """
         picked = self._prepared(base)
         if _is_next(base, picked):
             return _noted(base, picked, _fast_forward(base, picked))
         return _noted(base, picked, super().apply(base))
 
     def check(self, base: TableMetadata) -> None:
-        """Refuse what `apply` refuses, without writing anything.
-
-        Raises:
-            IcecombError: If `apply` would raise it.
-        """
+        """Refuse what `apply` refuses, without writing anything."""
         if not _is_next(base, self._prepared(base)):
             self.validate(base, self._parent(base))
 

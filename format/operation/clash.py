@@ -38,15 +38,7 @@ def clash_error(
 ) -> ConflictError | None:
     """Return the error that says which commits, and which of their files, conflict with a change.
 
-    Args:
-        what: The beginning of the message, which says what conflicts.
-        found: The files, each with the snapshot that added or removed it; None if unknown.
-        table: The current table metadata.
-        hint: Advice for the user.
-        kind: The class of the error.
-
-    Returns:
-        The error; None if there are no such files.
+    None if there are no such files; `found` has each with the snapshot that added or removed it.
     """
     files: dict[int | None, list[str]] = {}
     for snapshot_id, path in found:

@@ -53,13 +53,9 @@ _REWRITING_DATA: Final = frozenset((Operation.OVERWRITE, Operation.REPLACE))
 
 @dataclass(frozen=True)
 class History:
-    """The history of a branch since a snapshot.
+    """The history of a branch since a snapshot (None: the whole history).
 
     Args:
-        io: File system to read manifests from.
-        base: The current table metadata.
-        parent: The head of the branch, if it has one.
-        start: The snapshot that the operation began with; None for the whole history.
         own: The ids of snapshots that the operation's own transaction has made.
     """
 
@@ -71,11 +67,7 @@ class History:
 
     @cached_property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """The snapshots of others since the start, newest first.
-
-        Raises:
-            ValidationError: If the start is not an ancestor of the head, or snapshots have expired.
-        """
+        """The snapshots of others since the start, newest first."""
         if self.parent is None and self.start is not None:
             raise ValidationError(
                 f"Cannot determine the history since snapshot {self.start}: it is not part of the "
@@ -104,16 +96,7 @@ class History:
         expression: BooleanExpression | None = None,
         partitions: Collection[PartitionValues] | None = None,
     ) -> None:
-        """Refuse when data files were added that may hold matching rows.
-
-        Args:
-            expression: A filter on rows, by current column names; None for all rows.
-            partitions: The partitions to check; None for all partitions.
-
-        Raises:
-            ConflictError: If there are such files. Like all of these errors, it names the commits
-                and their files.
-        """
+        """Refuse when data files were added that may hold matching rows, by current names."""
         self._refuse(
             f"Found conflicting files that can contain {_target(expression, partitions)}",
             self._files(_ADDING_DATA, ManifestStatus.ADDED_DATA, expression, partitions),
@@ -130,12 +113,8 @@ class History:
         """Refuse when data files were removed that may have held matching rows.
 
         Args:
-            expression: A filter on rows, by current column names; None for all rows.
-            partitions: The partitions to check; None for all partitions.
-            ignore_rewrites: Whether to accept that files were replaced by files with the same rows.
-
-        Raises:
-            ConflictError: If such files were removed.
+            ignore_rewrites: Whether to accept that files were replaced by files with the same
+                rows.
         """
         operations = _REMOVING_ROWS if ignore_rewrites else _REMOVING_DATA
         self._refuse(
@@ -149,11 +128,7 @@ class History:
         expression: BooleanExpression | None = None,
         partitions: Collection[PartitionValues] | None = None,
     ) -> None:
-        """Refuse when delete files were added that may apply to matching rows.
-
-        Raises:
-            ConflictError: If such delete files were added.
-        """
+        """Refuse when delete files were added that may apply to matching rows."""
         if self.base.format_version < 2:
             return
         self._refuse(
@@ -171,15 +146,9 @@ class History:
     ) -> None:
         """Refuse when delete files were added that apply to one of these data files.
 
-        The operation's row filter does not matter: the replacing files hold all other rows, too.
-
         Args:
-            files: Data files that the operation replaces or removes.
             ignore_equality_deletes: Whether only position deletes count, because the replacing
                 files keep an old data sequence number.
-
-        Raises:
-            ConflictError: If such delete files were added.
         """
         if not files or self.base.format_version < 2:
             return
@@ -199,13 +168,6 @@ class History:
 
         Isolation levels do not matter: a vector stands for all position deletes of its data file,
         so it would bring back the rows that others deleted since it was written.
-
-        Args:
-            vectors: The new deletion vectors.
-
-        Raises:
-            VectorConflictError: If another commit added a vector, or position deletes, for one of
-                these data files.
         """
         if not vectors:
             return
@@ -263,12 +225,7 @@ class History:
         """Refuse when another commit removed one of these data files.
 
         Args:
-            paths: The files that the operation refers to.
             ignore_deletes: Whether to accept that a `delete` snapshot removed them.
-            kind: The class of the error.
-
-        Raises:
-            ConflictError: If another commit removed one of them.
         """
         if not paths:
             return
@@ -281,10 +238,7 @@ class History:
         )
 
     def added(self, paths: Collection[str]) -> frozenset[str]:
-        """Return those of these data files that other commits added, even if they existed before.
-
-        A file is recognized however its location is spelled.
-        """
+        """Return those of these data files that others added, even if they existed before."""
         names, properties = list(paths), self.io.properties
         known = self._files(_KNOWN, ManifestStatus.ADDED_DATA, None, None)
         there = set(linked_texts((path for _, path in known), properties))
@@ -293,15 +247,7 @@ class History:
         return frozenset(name for name, plain in pairs if plain in there)
 
     def refuse_missing(self, paths: Collection[str], content: ManifestContent) -> None:
-        """Refuse because files to remove do not exist, naming the commits that removed them.
-
-        Args:
-            paths: The files.
-            content: Their content: data or deletes.
-
-        Raises:
-            ConflictError: Always.
-        """
+        """Raise ConflictError for missing files to remove, naming the commits that removed them."""
         kind = (content, ManifestEntryStatus.DELETED)
         removed: dict[str, int | None] = dict.fromkeys(paths)
         # removals before the known history, or on another branch, are not reported

@@ -46,15 +46,11 @@ class FileAddition(FastAppend):
     """An append of files that the table does not have; a table without a name mapping gets one.
 
     Args:
-        io: File system to write manifests and manifest lists to.
-        snapshot_properties: Additional keys for the snapshot summary.
-        branch: The branch to commit to.
         files: The files, described with the table's current schema and spec.
-        schema: The schema that they were described with.
         name_mapping: The mapping that gave the files their field ids when they were described.
         unread: Fields that the files have and the table does not.
-        check: Whether to look for files that the branch already has.
-        skip: Whether to leave these out; otherwise the commit is refused.
+        skip: Whether to leave out files that the branch already has; otherwise the commit is
+            refused.
         left_out: Locations of files that are not among these, because the branch had them.
         seen: The head of the branch that had them.
     """
@@ -88,12 +84,7 @@ class FileAddition(FastAppend):
             self.append_data_file(file)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Return the changes of the append; there are none if the branch already has all files.
-
-        Raises:
-            ValidationError: If the names of columns, or of the files' other fields, were given to
-                other columns meanwhile; or files of this machine were given to a table elsewhere.
-        """
+        """Return the changes of the append; there are none if the branch already has all files."""
         check_local_names(self.io, base.location, [*self._files])
         if not self._files:
             self._check_left_out(base, self._parent(base))
@@ -139,13 +130,7 @@ class FileAddition(FastAppend):
             ) from error
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Implement `SnapshotProducer.validate`.
-
-        Raises:
-            OutdatedError: If the branch no longer has one of the files that were left out.
-            ValidationError: If the branch already has one of the files; if it need not be
-                looked for, only if it has a deletion vector.
-        """
+        """Refuse files that the branch has; OutdatedError if it lost one that was left out."""
         super().validate(base, parent)
         self._check_left_out(base, parent)
         if not self._check:
@@ -200,16 +185,9 @@ def known_paths(
     """Return those of these data files that a snapshot has, however their locations are spelled.
 
     Args:
-        io: File system to read manifests from.
-        base: The table metadata.
-        snapshot: The snapshot.
-        paths: The locations of the files.
         looked_through: The paths of manifests to skip; those that are read are added to it.
         twins: The files, to refuse those that the snapshot may have under another name of their
             cluster or bucket, such as a router's: of the same path, length and row count.
-
-    Raises:
-        ValidationError: If there is such a file.
     """
     names = list(paths)
     plain = linked_texts(names, io.properties)

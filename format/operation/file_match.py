@@ -33,17 +33,7 @@ Mask = Any
 
 
 class FileMatcher:
-    """A row filter that is matched against the files of one table.
-
-    Args:
-        io: File system to read manifests from.
-        base: The table metadata.
-        expression: The filter, by column names.
-        case_sensitive: Whether `Id` and `id` are different columns.
-
-    Raises:
-        ExpressionError: If a column is unknown, or a value does not fit its type.
-    """
+    """A row filter, by column names, that is matched against the files of one table."""
 
     def __init__(
         self,
@@ -83,9 +73,6 @@ class FileMatcher:
         """Return masks of the files whose rows may match, and of those whose rows all match.
 
         For delete files, the rows that they delete count.
-
-        Args:
-            columns: The columns of a manifest, with `statistics`.
         """
         count = len(columns)
         might, must = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
@@ -120,7 +107,7 @@ class _DeleteMetrics(ManifestMetrics):
     """Metrics of the rows that delete files delete.
 
     An equality delete file may hold columns that it does not compare: the rows that it deletes may
-    have any values there. Position delete files have no columns of the table.
+    have any values there.
     """
 
     def _pick(self, name: str, field_id: int) -> pa.Array:

@@ -22,13 +22,6 @@ class FileTwins:
 
     Which clusters and buckets are one is not always known: a router has names of its own, and a
     bucket access points.
-
-    Args:
-        io: File system whose settings tell which clusters are known.
-        files: The files by location.
-
-    Raises:
-        ValidationError: If two of them may be one.
     """
 
     def __init__(self, io: FileIO, files: Mapping[str, DataFile]) -> None:
@@ -44,11 +37,7 @@ class FileTwins:
         """Refuse a file of the same path, length and row count as a live one of a manifest.
 
         Args:
-            columns: The manifest's columns.
             normal: The canonical locations of its live files.
-
-        Raises:
-            ValidationError: If there is one under another authority.
         """
         plain = self._plain(normal)
         rows = pc.is_in(plain, value_set=self._values)

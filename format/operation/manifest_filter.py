@@ -49,15 +49,9 @@ class _Filtered:
 class ManifestFilter:
     """The removals of one operation from the manifests of one content.
 
-    Args:
-        content: Data or deletes.
-
     Attributes:
-        paths: The files to remove; see `remove_file`.
-        vectors: The deletion vectors to remove.
-        partitions: The partitions of which all files are removed.
-        expression: A filter that removes the files whose every row matches; None removes none. It
-            does not concern specs of which there are `partitions`.
+        expression: A filter that removes the files whose every row matches; None removes none.
+            It does not concern specs of which there are `partitions`.
         hint: The way on where a file holds rows that match and others.
         require_paths: Whether to refuse the commit if one of `paths` does not exist.
         removed: The files that the last `apply` removed.
@@ -117,16 +111,9 @@ class ManifestFilter:
         """Return the manifests without the removed files, reusing those of earlier attempts.
 
         Args:
-            producer: The operation, which writes the manifests.
-            base: The table metadata.
-            manifests: The manifests of the snapshot to build on.
-            min_sequence_number: Delete files with a lower number apply to no data file any more,
-                and are dropped when their manifest is rewritten.
+            min_sequence_number: Delete files with a lower number apply to no data file any
+                more, and are dropped when their manifest is rewritten.
             rule: The rule for deletion vectors; by default, only those given are removed.
-
-        Raises:
-            ValidationError: If a data file holds rows that match and rows that do not, or would
-                have two deletion vectors.
         """
         self.removed, self.replaced = [], 0
         rule = rule or VectorRule()

@@ -34,9 +34,6 @@ _NO_SNAPSHOT: Final = scalar(-1, pa.int64())
 class ManifestMerge:
     """A merge of the manifests of one content, which reuses the manifests of earlier attempts.
 
-    Args:
-        content: Data or deletes.
-
     Attributes:
         replaced: The number of manifests of earlier snapshots that the last `apply` merged.
     """
@@ -50,15 +47,10 @@ class ManifestMerge:
     def apply(
         self, producer: SnapshotProducer, base: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> list[ManifestFile]:
-        """Merge manifests of the same spec that fit together.
+        """Merge manifests, newest first, of the same spec that fit together.
 
         Bins are filled from the oldest manifest on, so that full ones stay as they are; the bin of
         the newest manifest is not merged until it has enough manifests.
-
-        Args:
-            producer: The operation, which writes the manifests.
-            base: The table metadata.
-            manifests: The manifests, newest first.
         """
         self.replaced = 0
         if not MANIFEST_MERGE.of(base.properties) or not manifests:

@@ -51,14 +51,9 @@ class MergingProducer(SnapshotProducer):
     """An operation that adds files, removes files, and merges the resulting manifests.
 
     Args:
-        io: File system for manifests and manifest lists.
-        snapshot_properties: Additional keys for the snapshot summary.
-        branch: The branch to commit to.
         stage_only: Add the snapshot to the table without moving the branch.
-        case_sensitive: Whether `Id` and `id` are different columns in row filters.
-        schema: The schema whose column names row filters use; by default the table schema at the
-            first attempt. The same columns are meant in every attempt, even if they are renamed
-            meanwhile.
+        schema: The schema whose column names row filters use; by default the table schema at
+            the first attempt. The same columns are meant in every attempt.
     """
 
     _no_conflicting_data = False
@@ -93,11 +88,7 @@ class MergingProducer(SnapshotProducer):
             self._schema = schema
 
     def rows(self, base: TableMetadata, expression: BooleanExpression) -> BooleanExpression:
-        """Return a row filter with the current names of its columns.
-
-        Raises:
-            ExpressionError: If a column is unknown, or has been dropped meanwhile.
-        """
+        """Return a row filter with the current names of its columns."""
         schema = base.schema()
         seen = filter_columns(self._schema or schema)
         return ColumnNames(seen, self.case_sensitive).now(expression, filter_columns(schema))
@@ -227,9 +218,6 @@ class MergingProducer(SnapshotProducer):
         """Return the files to add; of several vectors of a data file one with the rows of all.
 
         Iceberg Java writes it likewise (MergingSnapshotProducer.mergeDVs).
-
-        Raises:
-            ValidationError: If one of the vectors is to keep an older sequence number.
         """
         files = list(self.added[content].values())
         several = several_targets(files)
@@ -275,11 +263,7 @@ class MergingProducer(SnapshotProducer):
             self._removals[file.file_path] += 1
 
     def _refuse_others_removed(self) -> None:
-        """Refuse to remove a data file more often than it was given.
-
-        Raises:
-            ValidationError: If the table has it more often: all its entries would be removed.
-        """
+        """Refuse to remove a data file that the table has more often than it was given."""
         there = Counter(file.file_path for file in self.filters[_DATA].removed)
         for path, given in self._removals.items():
             if there[path] > given:

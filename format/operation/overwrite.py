@@ -193,9 +193,8 @@ class OverwriteFiles(MergingProducer):
 class ReplacePartitions(MergingProducer):
     """A replacement of all files in the partitions that the new files belong to.
 
-    In an unpartitioned table, these are all files. Files of other specs are removed if all of their
-    rows belong to the partitions; the commit is refused if only some of them may. (Iceberg Java
-    leaves both, so that the new rows lie beside the old ones.)
+    Files of other specs are removed if all of their rows belong to the partitions; the commit is
+    refused if only some of them may, where Iceberg Java leaves both.
     """
 
     _append_only = False
@@ -293,15 +292,14 @@ class RewriteFiles(MergingProducer):
         """Replace files.
 
         Args:
-            delete_files: Data and delete files to remove; a data file that the table has several
-                times is given as often.
-            add_files: Data and delete files to add.
+            delete_files: Data and delete files to remove; a data file that the table has
+                several times is given as often.
             sequence_number: The data sequence number of the added data files, so that deletes
                 newer than the replaced rows still apply to them; None for that of the commit.
             delete_sequence_numbers: The data sequence numbers of added delete files, by path;
                 the other delete files get that of the commit.
-            rows_removed_by_others: The number of rows in the added files that come from files that
-                are already gone, and that the added deletes cover.
+            rows_removed_by_others: The number of rows in the added files that come from files
+                that are already gone, and that the added deletes cover.
         """
         removed = tuple(delete_files)
         for file in removed:
@@ -363,10 +361,8 @@ class RewriteFiles(MergingProducer):
 class ConvertDeletes(RewriteFiles):
     """A replacement of equality delete files by position delete files for the same rows.
 
-    No row changes. Yet a snapshot that adds position deletes is named `delete`: Iceberg Java and
-    PyIceberg look for conflicting deletes only in `delete` and `overwrite` snapshots. Otherwise
-    they would replace a data file as they read it, although the equality deletes that were to
-    apply to its rows in the new file have become positions in the old one.
+    No row changes. Yet its snapshot is named `delete`: Iceberg Java and PyIceberg look for
+    conflicting deletes only in `delete` and `overwrite` snapshots.
     """
 
     @property

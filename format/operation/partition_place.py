@@ -18,12 +18,7 @@ PartitionValues = tuple[int, tuple[Any, ...]]
 
 
 class PartitionPlaces:
-    """Partitions whose files are looked for in manifests.
-
-    Args:
-        base: The table metadata.
-        partitions: The partitions.
-    """
+    """Partitions whose files are looked for in manifests."""
 
     def __init__(self, base: TableMetadata, partitions: Iterable[PartitionValues]) -> None:
         self._base = base

@@ -34,13 +34,7 @@ OTHER_SPEC_HINT: Final = (
 def partition_rows(
     metadata: TableMetadata, schema: Schema, files: Iterable[DataFile]
 ) -> BooleanExpression:
-    """Return the filter that matches the rows of the partitions of some files.
-
-    Args:
-        metadata: The table metadata.
-        schema: The schema whose column names the filter has.
-        files: Data files that are in the partitions, of any spec of the table.
-    """
+    """Return the filter that matches the rows of the partitions of data files of any spec."""
     found = {(file.spec_id, partition_key(file.partition)): file for file in files}
     return disjunction(
         _rows_of(metadata.spec_by_id(file.spec_id), schema, file.partition)

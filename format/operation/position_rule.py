@@ -40,12 +40,7 @@ if TYPE_CHECKING:
 
 
 class VectorRule:
-    """The deletion vectors that one attempt of a commit removes, or refuses.
-
-    Args:
-        removed: The data files that the commit removes.
-        added: The new deletion vectors.
-    """
+    """The deletion vectors that one attempt of a commit removes, or refuses."""
 
     def __init__(self, removed: Iterable[DataFile] = (), added: Iterable[DataFile] = ()) -> None:
         removed, added = list(removed), list(added)
@@ -72,15 +67,7 @@ class VectorRule:
         return mask
 
     def check_once(self, columns: ManifestColumns, kept: Mask) -> None:
-        """Refuse a second vector for a data file.
-
-        Args:
-            columns: A delete manifest.
-            kept: A mask of the entries that the commit keeps.
-
-        Raises:
-            ValidationError: If one of them is a vector of a data file that gets a new one.
-        """
+        """Refuse a second vector for a data file among the kept entries of a delete manifest."""
         rows = [r for r in _vectors_of(columns, self._covered_paths).to_pylist() if kept[r]]
         if not rows:
             return
@@ -124,13 +111,6 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
     """Refuse new delete files that the table's format version does not have.
 
     The version is looked at in each attempt: a table may be upgraded after its files were written.
-
-    Args:
-        format_version: The format version of the table that is committed to.
-        files: The new delete files.
-
-    Raises:
-        ValidationError: If one of them does not fit, or two are vectors of one data file.
     """
     if format_version < 2:
         raise ValidationError(
@@ -177,17 +157,7 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
 def refuse_added_again(
     io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile], paths: Collection[str]
 ) -> None:
-    """Refuse new entries of data files that have a deletion vector, which would be older.
-
-    Args:
-        io: File system to read the manifests from.
-        metadata: The table metadata.
-        manifests: The manifests of one snapshot.
-        paths: The data files to add.
-
-    Raises:
-        ValidationError: If one of them has a vector.
-    """
+    """Refuse new entries of data files that have a deletion vector, which would be older."""
     deletes = [m for m in manifests if m.content is ManifestContent.DELETES and m.has_live_files()]
     wanted = texts(list(paths))
     for columns in read_each_columns(io, deletes, metadata.spec_by_id):
@@ -214,15 +184,8 @@ def refuse_shared(
     """Refuse position deletes of files that are in several partitions.
 
     Args:
-        io: File system to read the manifests from.
-        metadata: The table metadata.
-        manifests: The manifests of one snapshot.
-        paths: The files from which rows are to be deleted.
-        by_lineage: Whether rows were found by their lineage, which is another in each entry: files
-            that are in one partition more than once are refused, too.
-
-    Raises:
-        ValidationError: If there is such a file.
+        by_lineage: Whether rows were found by their lineage, which is another in each entry:
+            files that are in one partition more than once are refused, too.
     """
     for path in shared_files(io, metadata, manifests, paths, by_lineage=by_lineage):
         where = "and each entry" if by_lineage else "in several partitions, and all of them"
@@ -242,15 +205,7 @@ def shared_files(
     *,
     by_lineage: bool = False,
 ) -> set[str]:
-    """Return those of some data files that are in several partitions.
-
-    Args:
-        io: File system to read the manifests from.
-        metadata: The table metadata.
-        manifests: The manifests of one snapshot.
-        paths: The files.
-        by_lineage: Whether to return also those that are in one partition more than once.
-    """
+    """Return those of some data files that are in several partitions; see `refuse_shared`."""
     wanted = texts(list(paths))
     data = [m for m in manifests if m.content is ManifestContent.DATA and m.has_live_files()]
     specs = {manifest.partition_spec_id for manifest in data}

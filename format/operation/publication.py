@@ -51,12 +51,7 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def batch_keys(base: TableMetadata, picked: Snapshot) -> dict[str, str]:
-    """Return the summary keys by which the job that wrote a picked snapshot recognizes its work.
-
-    Args:
-        base: The table metadata before the pick.
-        picked: The snapshot to pick.
-    """
+    """Return the summary keys by which the job that wrote a picked snapshot recognizes its work."""
     main = list(ancestors_of(base, base.current_snapshot_id))
     found: dict[str, str] = {}
     for sink in _SINKS:
@@ -94,9 +89,8 @@ def wap_id_of(snapshot: Snapshot) -> str | None:
 def check_not_picked(base: TableMetadata, picked: Snapshot) -> None:
     """Refuse a change that `main` already has.
 
-    Raises:
-        AlreadyPublishedError: If the snapshot is an ancestor, it or its source was picked, its
-            `wap.id` was published, or its streaming query has written the same batch to `main`.
+    It raises AlreadyPublishedError if the snapshot is an ancestor, it or its source was picked, its
+    `wap.id` was published, or its streaming query has written the same batch to `main`.
     """
     number, wap_id, origins = picked.snapshot_id, wap_id_of(picked), _origins(base, picked)
     batch = batch_of(picked.summary)

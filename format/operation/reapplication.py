@@ -29,14 +29,8 @@ if TYPE_CHECKING:
 class Reapplication(CherryPick):
     """A cherry-pick of a snapshot from lost metadata, which no later commit was based on.
 
-    All commits to `main` since then are searched, so that no change is made twice: the pick is
-    refused if some of them have expired.
-
-    Args:
-        io: File system for manifests.
-        snapshot_id: The snapshot.
-        lost: The lost metadata, which has the snapshot.
-        before: The common ancestor of the lost and the current metadata.
+    All commits to `main` since the common ancestor `before` are searched, so that no change is made
+    twice: the pick is refused if some of them have expired.
     """
 
     def __init__(

@@ -55,10 +55,7 @@ class _Rewritten:
     """The result of one attempt.
 
     Attributes:
-        replaced: The old manifests by path.
-        created: The new ones.
         entries: The number of live files in the old ones, by content.
-        version: The format version.
     """
 
     replaced: Mapping[str, ManifestFile]
@@ -71,14 +68,8 @@ class RewriteManifests(SnapshotProducer):
     """A replacement of manifests by others that hold the same live files.
 
     By default, the entries of all manifests are sorted by partition and written to manifests of
-    about `commit.manifest.target-size-bytes`, so that a scan of few partitions reads few manifests.
-    Files keep their snapshot ids and sequence numbers. Manifests that other writers add meanwhile
-    stay as they are. If nothing can be improved, no snapshot is made.
-
-    Args:
-        io: File system for manifests and manifest lists.
-        snapshot_properties: Additional keys for the snapshot summary.
-        branch: The branch to commit to.
+    about `commit.manifest.target-size-bytes`. Files keep their snapshot ids and sequence numbers;
+    if nothing can be improved, no snapshot is made.
     """
 
     def __init__(
@@ -123,11 +114,6 @@ class RewriteManifests(SnapshotProducer):
         """Add a manifest that is already written, with existing files only.
 
         Once committed it belongs to the table; otherwise, to the caller.
-
-        Raises:
-            ValidationError: If it has added or deleted files, or files without the id of their
-                snapshot.
-            CorruptFileError: If the file is not a manifest.
         """
         self._added[manifest.manifest_path] = _checked(self.io, manifest)
         return self
@@ -286,11 +272,7 @@ class RewriteManifests(SnapshotProducer):
         return np.argsort(rank_of[spill.partition_of], kind="stable")
 
     def _sorted_by(self, base: TableMetadata, spec_id: int) -> list[int]:
-        """Return the positions of the partition fields to sort by.
-
-        Raises:
-            ValidationError: If the spec has no such field.
-        """
+        """Return the positions of the partition fields to sort by."""
         names = [field.name for field in base.spec_by_id(spec_id).fields]
         if missing := [name for name in self._order if name not in names]:
             raise ValidationError(

@@ -334,15 +334,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 
 
 class RefEdit:
-    """The changes of references so far, and their result.
-
-    Args:
-        base: The table metadata.
-
-    Attributes:
-        metadata: The table metadata after the changes so far.
-        updates: The changes.
-    """
+    """The changes of references so far, and the table metadata after them."""
 
     def __init__(self, base: TableMetadata) -> None:
         self._base = base
@@ -364,12 +356,7 @@ class RefEdit:
                 self._require(requirement.ref)
 
     def ref(self, name: str, kind: SnapshotRefType | None = None) -> SnapshotRef:
-        """Return a branch or tag.
-
-        Raises:
-            NoSuchSnapshotError: If there is no branch or tag of this name.
-            ValidationError: If it is of the other kind.
-        """
+        """Return a branch or tag."""
         found = self.metadata.refs.get(checked_text("name of a branch or tag", name))
         if found is None:
             what = kind.value if kind else "branch or tag"
@@ -386,21 +373,13 @@ class RefEdit:
         return found
 
     def head(self, branch: str) -> int | None:
-        """Return the id of a branch's head; None for `main` without a snapshot.
-
-        Raises:
-            NoSuchSnapshotError: If there is no such branch.
-        """
+        """Return the id of a branch's head; None for `main` without a snapshot."""
         if branch == MAIN_BRANCH:
             return self.metadata.current_snapshot_id
         return self.ref(branch, _BRANCH).snapshot_id
 
     def check_snapshot(self, snapshot_id: int) -> None:
-        """Refuse a snapshot that does not exist.
-
-        Raises:
-            NoSuchSnapshotError: If it does not exist.
-        """
+        """Refuse a snapshot that does not exist."""
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
         if not self.metadata.has_snapshot(snapshot_id):
             raise NoSuchSnapshotError(
@@ -436,12 +415,7 @@ class RefEdit:
         self._set(MAIN_BRANCH, replace(ref, snapshot_id=snapshot_id))
 
     def removable(self, name: str, kind: SnapshotRefType) -> SnapshotRef:
-        """Return a branch or tag that is not `main`, which is there before it has a snapshot, too.
-
-        Raises:
-            NoSuchSnapshotError: If there is no branch or tag of this name.
-            ValidationError: If it is `main`, or of the other kind.
-        """
+        """Return a branch or tag that is not `main`, which exists even without a snapshot."""
         if name == MAIN_BRANCH and kind is _BRANCH:
             raise ValidationError(
                 "The branch main cannot be removed or renamed",

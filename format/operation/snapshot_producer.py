@@ -71,16 +71,16 @@ class SnapshotProducer(ABC):
     """The base class of all operations.
 
     Args:
-        io: File system to write manifests and manifest lists to.
         snapshot_properties: Additional keys for the snapshot summary; see `snapshot_texts`.
-        branch: The branch to commit to; if it does not exist, it is created at the head of `main`.
-        stage_only: Add the snapshot to the table without moving the branch; this also happens if
-            the snapshot properties have a `wap.id` and the table property `write.wap.enabled` is
-            true.
+        branch: The branch to commit to; if it does not exist, it is created at the head of
+            `main`.
+        stage_only: Add the snapshot to the table without moving the branch; this also happens
+            if the snapshot properties have a `wap.id` and the table property
+            `write.wap.enabled` is true.
 
     Attributes:
-        starting_snapshot_id: The snapshot after which commits are checked for conflicts, if any.
-        is_committed: Whether the operation is known to be committed.
+        starting_snapshot_id: The snapshot after which commits are checked for conflicts, if
+            any.
     """
 
     starting_snapshot_id: int | None = None
@@ -112,12 +112,7 @@ class SnapshotProducer(ABC):
 
     @abstractmethod
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Return all manifests of the new snapshot, new ones without a sequence number.
-
-        Args:
-            base: The current table metadata.
-            parent: The head of the branch, if it has one.
-        """
+        """Return all manifests of the new snapshot, new ones without a sequence number."""
 
     @abstractmethod
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
@@ -127,8 +122,7 @@ class SnapshotProducer(ABC):
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Refuse the commit if it conflicts with other commits since the operation began.
 
-        Raises:
-            ValidationError: If there is a conflict; a retry would not help.
+        It raises ValidationError; a retry would not help.
         """
 
     def is_staged(self, base: TableMetadata) -> bool:
@@ -149,17 +143,10 @@ class SnapshotProducer(ABC):
         return None if start is None else (self.branch, start)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Write the files that a commit on this base still needs.
+        """Write the files that a commit on this base still needs, and return its changes.
 
-        Args:
-            base: The current table metadata.
-
-        Returns:
-            The requirements and the changes of the commit.
-
-        Raises:
-            ValidationError: If the operation does not fit the table, or is already committed;
-                nothing new refers to it.
+        It raises ValidationError if the operation does not fit the table, or is already committed;
+        nothing new refers to it.
         """
         self.check_not_committed(base)
         parent = self._parent(base)
@@ -200,10 +187,6 @@ class SnapshotProducer(ABC):
 
         Lists of other writers have stated fewer rows than there are, by which two rows would get
         one id, and more, by which two seem to have one.
-
-        Raises:
-            CorruptFileError: If two manifests have the same ids.
-            ValidationError: If the number of rows in a file is unknown.
         """
         first = base.next_row_id
         manifests = self._with_own_counts(base, manifests, numbered=False)
@@ -219,8 +202,6 @@ class SnapshotProducer(ABC):
         """Return the manifests of a snapshot, of which some get the counts of their entries.
 
         Args:
-            base: The current table metadata.
-            manifests: The manifests.
             numbered: Whether those with a first row id get them, or those without one.
         """
         from icecomb.format.manifests.decoder import counted
@@ -242,13 +223,9 @@ class SnapshotProducer(ABC):
         return [own.get(id(manifest), manifest) for manifest in manifests]
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Delete written files that are not used.
+        """Delete written files that are not used; None proves that nothing was committed.
 
         Call it only on proof: if the outcome of a commit is unknown, nothing may be deleted.
-
-        Args:
-            committed: The table after the commit; None when it is proven that nothing of this
-                operation was committed.
         """
         if self.is_committed:
             return
@@ -281,11 +258,8 @@ class SnapshotProducer(ABC):
         """Write entries of one partition spec to as many manifests as the target size requires.
 
         Args:
-            base: The table metadata.
-            spec_id: The partition spec of all entries.
             entries: New files, or entries to keep or to mark as deleted; large numbers of them
                 encoded by `entry_encoder`.
-            content: Data or deletes.
             roll: Whether more than one manifest may be written.
         """
         target = MANIFEST_TARGET_BYTES.of(base.properties)
@@ -325,8 +299,8 @@ class SnapshotProducer(ABC):
     def _schema_of(self, base: TableMetadata, spec: PartitionSpec) -> Schema:
         """Return the schema to write manifests of a spec with.
 
-        Old schemas may be removed from a table while files are partitioned by columns that only
-        they have (Iceberg Java, RemoveSnapshots.cleanExpiredMetadata): their manifests know them.
+        Old schemas may be removed while files are partitioned by columns that only they have
+        (Iceberg Java, RemoveSnapshots.cleanExpiredMetadata): their manifests know them.
         """
         from icecomb.format.manifests.decoder import manifest_schema
 
@@ -356,9 +330,8 @@ class SnapshotProducer(ABC):
     def check_not_committed(self, base: TableMetadata) -> None:
         """Refuse to commit an operation that is already committed.
 
-        Raises:
-            AlreadyCommittedError: If an attempt with an unknown outcome was committed after all.
-            ValidationError: If the operation is known to be committed.
+        It raises AlreadyCommittedError if an attempt with an unknown outcome was committed after
+        all.
         """
         message = f"This operation is committed already, as snapshot {self.snapshot_id}"
         hint = "begin a new one to make the same change again"
@@ -496,12 +469,7 @@ def _written(io: FileIO, base: TableMetadata, parent: Snapshot | None) -> Manife
 
 
 def check_new_file(base: TableMetadata, file: DataFile) -> None:
-    """Refuse a file that cannot be added to this table.
-
-    Raises:
-        ValidationError: If the file does not fit; the message names the file and the reason.
-        UnsupportedError: If its partition spec has a transform that icecomb does not know.
-    """
+    """Refuse a file that cannot be added to this table; the message names it and the reason."""
     check_data_file(file)
     spec = base.spec_by_id(file.spec_id)
     if file.content is DataFileContent.DATA:
@@ -530,11 +498,7 @@ def _check_rows_known(columns: ManifestColumns) -> None:
 
 
 def check_known_transforms(spec: PartitionSpec) -> None:
-    """Refuse new files of a partition spec with an unknown transform (spec: Partition Transforms).
-
-    Raises:
-        UnsupportedError: If a transform is unknown.
-    """
+    """Refuse new files of a spec with an unknown transform (spec: Partition Transforms)."""
     for field in spec.fields:
         if isinstance(field.transform, UnknownTransform):
             raise UnsupportedError(

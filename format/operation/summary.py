@@ -67,11 +67,7 @@ _PARTITION: Final = "partitions."
 def snapshot_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the keys that a caller adds to a summary, as strings (see `property_texts`).
 
-    Readers and later commits rely on the operation, the counts and the totals, so that only the
-    commit itself sets them.
-
-    Raises:
-        ValidationError: If a value cannot be a string, or a key is one that commits set.
+    Keys that commits set are refused: readers and later commits rely on them.
     """
     given = property_texts("snapshot property", properties)
     ours = sorted(key for key in given if key in _COMPUTED or key.startswith(_PARTITION))
@@ -197,13 +193,7 @@ _REMOVED_VECTOR: Final = ("removed-delete-files", "removed-dvs", "removed-positi
 
 
 def with_totals(changes: Mapping[str, str], previous: Mapping[str, str] | None) -> dict[str, str]:
-    """Return a summary with its running totals.
-
-    Args:
-        changes: The summary of what this commit adds and removes.
-        previous: The summary of the branch's head; None if the branch has no snapshot yet, so that
-            all totals start at zero.
-    """
+    """Return a summary with its running totals, which start at zero without a previous one."""
     before = (
         dict.fromkeys((total for total, _, _ in _TOTALS), "0") if previous is None else previous
     )

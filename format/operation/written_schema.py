@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenWith:
-    """The schema and specs that files were written with, to compare with the table at commit.
-
-    Attributes:
-        schema: The schema of the files.
-        specs: The partition specs by id, at the time of writing.
-    """
+    """The schema and specs that files were written with, to compare with the table at commit."""
 
     schema: Schema
     specs: Mapping[int, PartitionSpec]
@@ -37,11 +32,7 @@ class WrittenWith:
         return cls(metadata.schema(), metadata.specs())
 
     def check(self, now: TableMetadata) -> None:
-        """Refuse a table in which the columns or specs of the files have another meaning.
-
-        Raises:
-            ValidationError: If there is such a column or partition spec; the message names it.
-        """
+        """Refuse a table in which the columns or specs of the files have another meaning."""
         check_written_schema(self.schema, now.schema())
         # cleaning up metadata may free the id of a spec, and the next spec may get it
         specs = now.specs()
@@ -54,16 +45,9 @@ class WrittenWith:
 def check_written_schema(written: Schema, now: Schema) -> None:
     """Refuse files whose columns have another meaning in the current schema.
 
-    An evolved schema reads its older files. A schema that replaced it may have reused an id for a
-    column of another type, may have another column under a name, which would be null in all rows,
-    or may have required columns that older files lack.
-
-    Args:
-        written: The schema that the files were written with.
-        now: The schema of the table that they are added to.
-
-    Raises:
-        ValidationError: If there is such a column; the message names the first one.
+    A schema that replaced theirs may have reused an id for a column of another type, may have
+    another column under a name, which would be null in all rows, or may have required columns that
+    older files lack.
     """
     if written == now:
         return
@@ -79,15 +63,7 @@ def check_written_schema(written: Schema, now: Schema) -> None:
 
 
 def changed_column(written: Schema, now: Schema) -> str | None:
-    """Describe the first column that would be read with other values, or not under its name.
-
-    Args:
-        written: The schema that files were written with.
-        now: The schema that they would be read with.
-
-    Returns:
-        The description; None if there is no such column.
-    """
+    """Describe the first column that would be read with other values, or not under its name."""
     unlike = unlike_columns(written, now)
     for field_id in sorted(written.field_ids):
         old, name = written.find_field(field_id), written.find_column_name(field_id) or ""
@@ -108,14 +84,6 @@ def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) ->
     """Refuse to write to a branch that is read with other columns than the table has.
 
     `main` has the table's columns; files of it with other columns are refused when they are read.
-
-    Args:
-        metadata: The table metadata.
-        head: The snapshot to build on, if there is one.
-        branch: The branch.
-
-    Raises:
-        ValidationError: If there is such a column; the message names the first one.
     """
     if head is not None and branch != MAIN_BRANCH:
         check_moved(
@@ -128,17 +96,7 @@ def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) ->
 
 
 def check_moved(metadata: TableMetadata, snapshot: Snapshot, refused: str, hint: str) -> None:
-    """Refuse a snapshot whose values the current schema would read as other values.
-
-    Args:
-        metadata: The table metadata.
-        snapshot: The snapshot.
-        refused: The beginning of the message, which says what cannot be done.
-        hint: The advice for the user.
-
-    Raises:
-        ValidationError: If there is such a column; the message names the first one.
-    """
+    """Refuse a snapshot whose values the current schema would read as other values."""
     own, now = reading_schema(metadata, snapshot), metadata.schema()
     if own is not now and (changed := changed_column(own, now)):
         raise ValidationError(f"{refused}: the table's {changed}", hint=hint)
@@ -148,14 +106,6 @@ def check_no_ids_since(base: TableMetadata, branch: str, start: int | None) -> N
     """Refuse rows that were moved without ids to a table whose rows may have got ids since.
 
     The first commit after an upgrade to format version 3 gives ids to all rows of its branch.
-
-    Args:
-        base: The current table metadata.
-        branch: The branch to commit to.
-        start: Id of the snapshot that the rows were read from.
-
-    Raises:
-        VectorConflictError: If other writers committed since, to a table that has ids.
     """
     head = base.snapshot_by_name(branch if branch in base.refs else MAIN_BRANCH)
     if base.format_version < 3 or head is None or head.snapshot_id == start:

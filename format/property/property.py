@@ -47,9 +47,6 @@ class Property(Generic[T]):
 
     Args:
         key: The name; that of a family ends with a dot, and a column's name follows.
-        default: The value where the property is not set.
-        about: The purpose of the property, in one sentence.
-        accepted: The accepted values, in words.
         parse: Converter of a stripped text to a value; raises `ValueError` to reject the text.
         also: Other names, used where the property is not set by its own name.
     """
@@ -68,17 +65,7 @@ class Property(Generic[T]):
     def of(
         self, properties: Mapping[str, str], given: object = None, *, default: T | None = None
     ) -> T:
-        """Return the value of the property.
-
-        Args:
-            properties: The properties among which it may be set.
-            given: A value that takes precedence unless None: an argument, or an option of one
-                query.
-            default: A default to use instead of the property's own.
-
-        Raises:
-            ConfigurationError: If its text is not accepted.
-        """
+        """Return the value of the property; `given` takes precedence unless None."""
         if given is not None:
             return self.read(given)
         for key in (self.key, *self.also):
@@ -99,15 +86,7 @@ class Property(Generic[T]):
         }
 
     def read(self, text: object, name: str | None = None) -> T:
-        """Return the value of a text.
-
-        Args:
-            text: The text, or a number or bool that stands for its text.
-            name: The name by which the property is set, if not its own.
-
-        Raises:
-            ConfigurationError: If the text is not accepted.
-        """
+        """Return the value of a text, or of a number or bool that stands for its text."""
         said = str(text).lower() if isinstance(text, bool) else str(text)
         try:
             return self.parse(said.strip())
@@ -145,14 +124,9 @@ def fraction(key: str, default: float, about: str) -> Property[float]:
 def seconds(
     key: str, default: float, about: str, *, unit: Literal["s", "ms"] = "s"
 ) -> Property[float]:
-    """Return a property that is a duration, in seconds.
-
-    Its text is as in Hive and Hadoop: ``300s``, ``5min``, ``500ms``.
+    """Return a property that is a duration in seconds, as text like ``300s``, ``5min``, ``500ms``.
 
     Args:
-        key: The name.
-        default: The value where the property is not set, in seconds.
-        about: The purpose of the property.
         unit: The unit of a number without a unit.
     """
 
@@ -202,14 +176,7 @@ def choices(key: str, names: Collection[str], about: str) -> Property[tuple[str,
 def text(
     key: str, about: str, accepted: str, is_right: Callable[[str], bool] | None = None
 ) -> Property[str | None]:
-    """Return a property that is a text, or None where it is not set or empty.
-
-    Args:
-        key: The name.
-        about: The purpose of the property.
-        accepted: The accepted values, in words.
-        is_right: Predicate that accepts a text; by default any text is accepted.
-    """
+    """Return a property that is a text, or None where it is not set or empty."""
 
     def parse(said: str) -> str | None:
         if is_right is not None and not is_right(said):
@@ -227,13 +194,7 @@ def registered(found: Iterable[object]) -> dict[str, Property[Any]]:
 
 
 def nearest(key: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """Return the known name of which a name seems to be a misspelling; None if there is none.
-
-    Args:
-        key: The name; its case is ignored.
-        known: The names.
-        alike: The least similarity (`difflib`).
-    """
+    """Return the known name of which a name seems to be a misspelling, in any case; else None."""
     return next(iter(similar(key, known, alike)), None)
 
 

@@ -551,13 +551,7 @@ _OF_OTHERS: Final = frozenset(
 
 
 def check_properties(properties: Mapping[str, object]) -> None:
-    """Check that properties can be set to these values.
-
-    A name that is almost a known one is rejected, too: it would have no effect.
-
-    Raises:
-        ValidationError: If one cannot; the message names it, its value and the accepted values.
-    """
+    """Check that properties can be set to these values, and are not misspellings of known ones."""
     check_not_reserved(properties)
     check_no_entry_properties(properties)
     for key, value in properties.items():
@@ -587,11 +581,7 @@ def _meant(key: str) -> str | None:
 
 
 def check_not_reserved(names: Iterable[str]) -> None:
-    """Check that no names are reserved for the description of a table.
-
-    Raises:
-        ValidationError: If there are any.
-    """
+    """Check that no names are reserved for the description of a table."""
     _refuse(
         RESERVED_PROPERTIES.intersection(names),
         "They show the state of the table, and follow its changes.",
@@ -599,11 +589,7 @@ def check_not_reserved(names: Iterable[str]) -> None:
 
 
 def check_no_entry_properties(names: Iterable[str]) -> None:
-    """Check that no properties would point the entry of a table or view elsewhere.
-
-    Raises:
-        ValidationError: If there are any.
-    """
+    """Check that no properties would point the entry of a table or view elsewhere."""
     _refuse(
         ENTRY_PROPERTIES.intersection(names),
         "They are the pointer in the metastore: use register_table to create a table from a file.",

@@ -22,12 +22,7 @@ def has_way_back(properties: Mapping[str, str]) -> bool:
 
 
 def deletion_remedy(properties: Mapping[str, str], name: str = "TABLE") -> str:
-    """Return what makes the deletion of files possible where ``gc.enabled`` is false.
-
-    Args:
-        properties: The table's properties.
-        name: The table's name for a command.
-    """
+    """Return what makes the deletion of files possible where ``gc.enabled`` is false."""
     if has_way_back(properties):
         return (
             "They are still the Hive table's, to which a revert goes back: "
@@ -37,16 +32,7 @@ def deletion_remedy(properties: Mapping[str, str], name: str = "TABLE") -> str:
 
 
 def check_way_back_kept(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Refuse to allow the deletion of files that the way back to a Hive table needs.
-
-    Args:
-        name: The table's name.
-        before: The table's properties.
-        after: Its properties after the change.
-
-    Raises:
-        ValidationError: If ``gc.enabled`` would be true before the migration is finalized.
-    """
+    """Refuse to allow the deletion of files that the way back to a Hive table needs."""
     if has_way_back(before) and _may_delete(after):
         raise ValidationError(
             f"{GC_ENABLED.key} of {name} cannot be true yet: it was migrated, and maintenance "

@@ -27,17 +27,7 @@ _OWN: Final = frozenset(("avro.schema", "avro.codec"))
 
 
 class AvroFile:
-    """A manifest or manifest list in memory.
-
-    Args:
-        data: The file's bytes.
-        location: Its location, for errors.
-        names: Names of field ids, which records use.
-
-    Raises:
-        CorruptFileError: If it is not an Avro file, or is damaged.
-        UnsupportedError: If it is encrypted.
-    """
+    """A manifest or manifest list in memory, whose records use `names` of field ids."""
 
     def __init__(self, data: bytes, location: str, names: Mapping[int, str]) -> None:
         self._container = parse_container(data, location)
@@ -65,11 +55,7 @@ class AvroFile:
 
 
 class AvroRecords(AvroFile):
-    """The records of a file, to be changed in memory.
-
-    Attributes:
-        records: The records, to be changed in place.
-    """
+    """The records of a file, to be changed in place."""
 
     def __init__(self, data: bytes, location: str, names: Mapping[int, str]) -> None:
         super().__init__(data, location, names)
@@ -84,13 +70,7 @@ class FilePaths(AvroFile):
     """The paths of the files of a manifest, to be replaced without encoding the entries again.
 
     Args:
-        data: The manifest's bytes.
-        location: Its location, for errors.
-        names: Names of field ids, which entries use.
         members: Members of `data_file` to decode, `file_path` among them.
-
-    Attributes:
-        entries: The entries, with these members only.
     """
 
     def __init__(

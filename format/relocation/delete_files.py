@@ -27,7 +27,6 @@ class DeleteFile:
 
     Attributes:
         location: The file, as its manifest spells it.
-        file: What is needed to read it.
         is_wanted: Whether to create the new one; else only its description is needed.
     """
 
@@ -46,12 +45,7 @@ class DeleteFiles:
     """What became of delete files.
 
     Args:
-        io: File system that holds the files.
-        route: Where they are, and where they go.
         moved: Function for the new path of a data file, which a delete file names.
-
-    Attributes:
-        properties: Properties of the table.
     """
 
     def __init__(self, io: FileIO, route: Route, moved: Callable[[str, str], str]) -> None:
@@ -67,7 +61,6 @@ class DeleteFiles:
         """Return the file to rewrite for a live entry; None if that was returned before.
 
         Args:
-            record: The `data_file` of the entry.
             is_new: Whether the new file is to be created.
         """
         location = record["file_path"]
@@ -81,11 +74,7 @@ class DeleteFiles:
         return DeleteFile(location, described(record, self._route.found(location)), is_wanted)
 
     def rewrite(self, one: DeleteFile) -> tuple[ChangedDeletes, MovedFile | None] | NoSuchFileError:
-        """Rewrite a file, in any thread, and create it if that is wanted.
-
-        Returns:
-            What `note` takes: what it became, or that it is missing.
-        """
+        """Rewrite a file, in any thread, and create it if wanted; return what `note` takes."""
         moved = partial(self._moved, one.location)
         try:
             content, changed = changed_deletes(self._io, one.file, moved, self.properties)

@@ -47,12 +47,7 @@ class ChangedDeletes:
 
 
 def described(record: Mapping[str, Any], location: str) -> DataFile:
-    """Return what `changed_deletes` needs of the record of a delete file.
-
-    Args:
-        record: The `data_file` of a manifest's record.
-        location: Where the file is now.
-    """
+    """Return what `changed_deletes` needs of the `data_file` of a delete file's record."""
     return DataFile(
         content=DataFileContent.POSITION_DELETES,
         file_path=location,
@@ -67,18 +62,8 @@ def changed_deletes(
 ) -> tuple[bytes, ChangedDeletes]:
     """Return a delete file, or a file of deletion vectors, with other paths of data files.
 
-    The column `row` of some writers is not copied.
-
-    Args:
-        io: File system that holds the file.
-        file: The file, of any length: Iceberg Java up to 1.11 left that of the original in the
-            manifests of tables that it copied.
-        moved: Function for the new path of a data file.
-        properties: Properties of the table.
-
-    Raises:
-        CorruptFileError: If it is damaged.
-        NoSuchFileError: If it does not exist.
+    The stated length of `file` may be wrong: Iceberg Java up to 1.11 left that of the original in
+    the manifests of tables that it copied. The column `row` of some writers is not copied.
     """
     old = io.read(file.file_path)
     if file.file_format is FileFormat.PUFFIN:
@@ -135,10 +120,9 @@ def _row_groups(found: Mapping[str, Positions], moved: Moved) -> Iterator[list[p
 def change_record(
     record: dict[str, Any], changed: ChangedDeletes | None, moved: Callable[[str], str | None]
 ) -> None:
-    """Change the `data_file` of a position delete file, but for its path.
+    """Change the `data_file` of a position delete file in place, but for its path.
 
     Args:
-        record: The record, to be changed in place.
         changed: The new delete file; None for one that the snapshot does not have any more.
         moved: Function for the new path of a data file; None if it is not moved.
     """

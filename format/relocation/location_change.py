@@ -19,19 +19,9 @@ _ODD: Final = re.compile(rf"//|{_DOTTED.pattern}")
 class LocationChange:
     """A prefix of locations, and the one that takes its place.
 
-    Schemes and authorities that mean the same storage are equal, as `/a`, `file:/a` and
-    `file:///a`, or `s3://b/a` and `s3a://b/a`. Paths are compared as text, element by element;
-    outside of object stores, empty and dotted elements are resolved before. A dotted element of an
-    object's key would be resolved where the copy is, and lead out of its folder: it is under no
-    prefix.
-
-    Args:
-        source: The prefix to replace.
-        target: The prefix that takes its place.
-        properties: Properties of the `FileIO`, which say what schemes and authorities mean.
-
-    Raises:
-        ValidationError: If one is empty, or both are the same.
+    Schemes and authorities that mean the same storage are equal. Paths are compared element by
+    element; outside of object stores, empty and dotted elements are resolved before, while an
+    object's key with a dotted element is under no prefix, as a copy would lead out of its folder.
     """
 
     def __init__(self, source: str, target: str, properties: Mapping[str, str]) -> None:
@@ -71,15 +61,7 @@ class LocationChange:
         return prefix, path
 
     def moved(self, location: str, what: str) -> str:
-        """Return the location with the other prefix.
-
-        Args:
-            location: A location, as written in metadata.
-            what: What is there, for the error.
-
-        Raises:
-            ValidationError: If the location is not under the prefix.
-        """
+        """Return the location with the other prefix; `what` is there, for the error."""
         rest = self.rest(location)
         if rest is None:
             raise ValidationError(

@@ -21,8 +21,8 @@ def changed_document(
     """Return the JSON object of a metadata file with other locations; other members stay.
 
     Args:
-        document: The object, which is valid metadata.
-        kept: Function for the new location of what is not changed, from the old one and what it is.
+        kept: Function for the new location of what is not changed, from the old one and what it
+            is.
         rewritten: The same for files that contain locations themselves.
     """
     changed = dict(document)

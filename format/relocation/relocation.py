@@ -59,11 +59,9 @@ class Relocation:
     """A walk over the versions of a table.
 
     Args:
-        io: File system that holds the files.
-        route: Where they are, and where they go.
         end: The metadata file of the last version, as the table's metadata spells it.
-        start: The metadata file of a version whose files were brought to the target before; only
-            what is new since is in the result.
+        start: The metadata file of a version whose files were brought to the target before;
+            only what is new since is in the result.
         without: Older metadata files and statistics to leave out, by where they would be now.
         begin: Reporter of manifests and delete files.
     """
@@ -91,13 +89,7 @@ class Relocation:
         self._deletes = DeleteFiles(io, route, self._moved_target)
 
     def run(self) -> Relocated:
-        """Rewrite all files that contain locations, and return all files of the table.
-
-        Raises:
-            ValidationError: If a file is not under the source prefix, or two locations become one.
-            CorruptFileError: If a file is damaged.
-            NoSuchFileError: If a file is missing, unless the route notes it.
-        """
+        """Rewrite all files that contain locations, and return all files of the table."""
         result = Relocated()
         document = self._document(self._end)
         # before anything is written
@@ -233,12 +225,11 @@ class Relocation:
         old: Container[str],
         lengths: dict[str, int],
     ) -> _Changed:
-        """Yield manifests with other locations.
+        """Yield manifests with other locations, and fill `lengths` with their new ones.
 
         Args:
             manifests: Their records in manifest lists.
             old: Those that were brought to the target before: only their length is asked for.
-            lengths: The new length of each, to be filled.
         """
         by_content: dict[bool, list[str]] = {True: [], False: []}
         for path, manifest in manifests.items():

@@ -21,11 +21,7 @@ class Route(Protocol):
         """Return where the file of a location in the metadata is now."""
 
     def kept(self, location: str, what: str) -> str:
-        """Return the new location of a file that stays as it is.
-
-        Raises:
-            ValidationError: If it is not under the source prefix.
-        """
+        """Return the new location of a file that stays as it is."""
 
     def rewritten(self, location: str, what: str) -> str:
         """Return the new location of a file that is rewritten; raises as `kept`."""
@@ -42,11 +38,8 @@ class MovedFile:
     """A file of the table at its new location.
 
     Attributes:
-        what: What it is.
         source: Where it is to be copied from: the file itself, or a rewritten one.
-        target: The new location.
         size: Its length in bytes as its manifest states it; None if none does.
-        is_rewritten: Whether it contains locations, and was rewritten.
     """
 
     what: str
@@ -61,9 +54,8 @@ class Relocated:
     """The files that a relocation found or wrote.
 
     Attributes:
-        files: All files to be copied, those that name others after these; the metadata file last.
-        manifests: The number of rewritten manifests.
-        deletes: The number of rewritten position delete files and deletion vectors.
+        files: All files to be copied, those that name others after these; the metadata file
+            last.
     """
 
     files: list[MovedFile] = field(default_factory=list)

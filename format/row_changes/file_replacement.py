@@ -18,8 +18,6 @@ class FileReplacement:
 
     Args:
         rows: The filter of the change: commits about other rows are not conflicts.
-        added: New data files.
-        removed: Data files that are removed or rewritten.
         serializable: Whether rows added by other writers are a conflict.
         relied_on: Other data files, which must not lose rows.
         left_alone: Delete files that apply to removed data files only.
@@ -52,11 +50,6 @@ def replace_by(
 
     Conflicts are those of Iceberg Java's writes from Spark: always that matching rows were deleted;
     if the change is serializable, also that matching rows were added.
-
-    Args:
-        operation: The operation, which also knows its starting snapshot.
-        added: New data files.
-        serializable: Whether rows added by other writers are a conflict.
     """
     for file in added:
         operation.append_data_file(file)

@@ -36,12 +36,7 @@ _LISTED_KEYS = 200
 
 
 def key_field(schema: Schema, name: str, *, case_sensitive: bool = True) -> NestedField:
-    """Return the column of a name, after checking that it can be a key.
-
-    Raises:
-        UnsupportedError: If its values cannot be compared.
-        ValidationError: If there is no such column, or it cannot be a key.
-    """
+    """Return the column of a name, after checking that it can be a key."""
     found = schema.find_field(name, case_sensitive)
     kind = found.field_type
     if isinstance(kind, OPAQUE_TYPES):
@@ -79,12 +74,7 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def key_filter(fields: Sequence[NestedField], columns: Sequence[pa.Array]) -> BooleanExpression:
-    """Return a filter that all rows with one of some keys match, and few others.
-
-    Args:
-        fields: The columns of the key.
-        columns: The keys, in the columns' types, without nulls.
-    """
+    """Return a filter that all rows with one of some keys, without nulls, match, and few others."""
     parts = zip(fields, columns, strict=True)
     return conjunction(part for f, column in parts for part in _among(f, column))
 

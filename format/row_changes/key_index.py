@@ -15,10 +15,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class KeyIndex:
-    """An index of the rows of a table by key.
-
-    Args:
-        columns: The key's columns, without nulls, one array per column.
+    """An index of the rows of a table by key, without nulls.
 
     Attributes:
         duplicate: A row whose key another row also has; None if all keys are different.
@@ -43,11 +40,7 @@ class KeyIndex:
             self.duplicate = int(np.flatnonzero(~once)[0])
 
     def find(self, columns: Sequence[pa.Array]) -> Rows:
-        """Return the row that has each key, -1 if none has; no row has a key with a null.
-
-        Args:
-            columns: The key columns of other rows, in the same types.
-        """
+        """Return the row that has each key, -1 if none has; no row has a key with a null."""
         codes = self._values[0].of(_plain(columns[0]))
         found = codes >= 0
         rest = zip(columns[1:], self._values[1:], self._levels, strict=True)
@@ -59,11 +52,7 @@ class KeyIndex:
         return np.where(found, self._rows[np.where(found, codes, 0)], -1)
 
     def same_key(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return pairs of an index in `rows` and a row with the same key, for all such rows.
-
-        Args:
-            rows: Rows that `find` returned, none of them -1.
-        """
+        """Return pairs of an index in `rows` (none -1) and a row with the same key, for all."""
         order, starts = self._by_key
         codes = self._key_of_row[rows]
         counts = starts[codes + 1] - starts[codes]

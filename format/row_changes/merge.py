@@ -97,30 +97,11 @@ def merge_rows(
     target_alias: str = "t",
     source_alias: str = "s",
 ) -> tuple[WrittenChange | NoChange, MergeResult]:
-    """Merge the rows of a source into a table.
+    """Merge the rows of a source into a table; return the change to commit, if any, and its size.
 
     The property `write.merge.mode` decides how rows are replaced, and `write.merge.isolation-level`
     what other writers may do meanwhile with rows of the source's keys (with any rows, if a clause
     is about rows that match no row of the source). Nulls in keys are not equal to anything.
-
-    Args:
-        target: The table.
-        data: The source.
-        condition: The condition by which rows match.
-        clauses: The clauses, which say what is done with which rows.
-        target_alias: The name of the table in expressions.
-        source_alias: The name of the source in expressions.
-
-    Returns:
-        The change to commit, or that there is nothing to change, and its size.
-
-    Raises:
-        SchemaError: If a column is missing or does not fit, or a value does not fit its column.
-        ExpressionError: If an expression names other columns, or cannot be computed.
-        ValidationError: If several rows of the source match one row of the table that is not only
-            to be deleted; a column cannot be a key; or a required column holds a null.
-        ConfigurationError: If the mode or the isolation level is unknown.
-        MissingDependencyError: If an expression needs DuckDB, which is not installed.
     """
     clauses.check()
     target = replace(target, case_sensitive=True)
@@ -344,8 +325,6 @@ class _Merge:
         """Apply the clauses to rows of the table, and yield the positions of rows to remove.
 
         Args:
-            rows: The rows.
-            origins: Their positions and ids.
             found: Their keys in the source, -1 where it has none.
         """
         hits = np.flatnonzero(found >= 0)
@@ -366,11 +345,7 @@ class _Merge:
             )
 
     def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
-        """Return the matched rows of the table, each once, and a matching row of the source.
-
-        Raises:
-            ValidationError: If several rows of the source match one row, and it matters which.
-        """
+        """Return the matched rows of the table, each once, and a matching row of the source."""
         if self._index is None or not len(hits):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         if self._rest is None:
@@ -450,11 +425,7 @@ class _Merge:
 def _named(
     metadata: TableMetadata, condition: MergeCondition, clauses: MergeClauses
 ) -> tuple[NestedField, ...]:
-    """Return the columns of row lineage that a merge reads of the table's rows, ids first.
-
-    Raises:
-        UnsupportedError: If rows are found by one which the table's version does not have.
-    """
+    """Return the columns of row lineage that a merge reads of the table's rows, ids first."""
     own = {field.name for field in metadata.schema().fields}
     keys = {name for name, _ in condition.keys}
     texts = [*keys, condition.rest or ""]
@@ -470,12 +441,7 @@ def _named(
 
 
 def _table(data: GivenRows) -> pa.Table:
-    """Return the source in plain layouts, the only ones from which Arrow can take single rows.
-
-    Raises:
-        SchemaError: If there are two columns of one name, or the batches have different types.
-        ExpressionError: If there is no column.
-    """
+    """Return the source in plain layouts, the only ones from which Arrow can take single rows."""
     _check_names(data.schema.names)
     pieces = groupby(in_pieces(data), lambda batch: batch.schema)
     tables = [pa.Table.from_batches(batches) for _, batches in pieces]

@@ -35,13 +35,11 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause `WHEN ... [AND condition] THEN action`.
+    """A clause `WHEN ... [AND condition] THEN action`, whose condition is None for all rows.
 
     Attributes:
-        action: The action.
-        condition: The condition on rows, as SQL text; None for all rows.
-        values: The new values of columns, as SQL text; None for the columns of the source with the
-            same names.
+        values: The new values of columns, as SQL text; None for the columns of the source with
+            the same names.
         kept: Columns of the table that `values=None` leaves out.
     """
 
@@ -53,24 +51,14 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class MergeClauses:
-    """All clauses of a merge; for each row, the first of its kind with a true condition applies.
-
-    Attributes:
-        matched: Clauses for rows of the table that match a row of the source.
-        not_matched: Clauses for rows of the source that match no row of the table.
-        not_matched_by_source: Clauses for rows of the table that match no row of the source.
-    """
+    """All clauses of a merge; for each row, the first of its kind with a true condition applies."""
 
     matched: tuple[Clause, ...] = ()
     not_matched: tuple[Clause, ...] = ()
     not_matched_by_source: tuple[Clause, ...] = ()
 
     def check(self) -> None:
-        """Refuse clauses without effect.
-
-        Raises:
-            ValidationError: If there is no clause, or one comes after a clause for all rows.
-        """
+        """Refuse clauses without effect: none at all, or one after a clause for all rows."""
         kinds = (self.matched, self.not_matched, self.not_matched_by_source)
         if not any(kinds):
             raise ValidationError(
@@ -95,16 +83,8 @@ class PreparedClause:
     """A clause whose columns and expressions are known to exist and to fit.
 
     Args:
-        clause: The clause.
-        schema: The table schema.
         sides: The columns that expressions may name: an empty batch for each side.
-        target: The name of the table's side.
-        source: The name of the source's side.
         expressions: The evaluator of expressions other than plain columns.
-
-    Raises:
-        SchemaError: If a column does not exist, is missing, or has another type.
-        ExpressionError: If a text is not an expression on the columns of these sides.
     """
 
     def __init__(
@@ -142,11 +122,7 @@ class PreparedClause:
         return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
 
     def written(self, rows: Sides) -> pa.RecordBatch:
-        """Return the new rows, in the table's columns.
-
-        Raises:
-            SchemaError: If a value does not fit its column.
-        """
+        """Return the new rows, in the table's columns."""
         return pa.record_batch([value(rows) for value in self._values], self._arrow)
 
     def _all(self, clause: Clause, schema: Schema) -> Iterator[_Value]:
@@ -217,9 +193,6 @@ def assignment(field: NestedField, source: pa.DataType) -> Callable[[pa.Array], 
     """Return a function that converts values to a column's type.
 
     Numbers may be of another type if they fit exactly.
-
-    Raises:
-        SchemaError: If the types are incompatible.
     """
     given = pa.schema([pa.field(field.name, source)])
     # nulls are checked once all columns are there

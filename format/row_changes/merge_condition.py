@@ -14,12 +14,7 @@ _NAMES = (TokenKind.WORD, TokenKind.NAME)
 
 @dataclass(frozen=True, slots=True)
 class MergeCondition:
-    """Columns that must be equal, and further conditions that must be true.
-
-    Attributes:
-        keys: Pairs of a column of the table and one of the source.
-        rest: The other conditions as SQL text; None if there are none.
-    """
+    """Columns that must be equal, and further conditions, as SQL text, that must be true."""
 
     keys: tuple[tuple[str, str], ...]
     rest: str | None = None
@@ -31,13 +26,8 @@ def merge_condition(
     """Parse the condition of a merge.
 
     Args:
-        on: Columns that both sides have, or SQL text: conditions joined by AND, of which at least
-            one says that a column of the table equals one of the source.
-        target_alias: The name of the table in the text.
-        source_alias: The name of the source in the text.
-
-    Raises:
-        ExpressionError: If the text cannot be parsed, or there is no such equality.
+        on: Columns that both sides have, or SQL text: conditions joined by AND, of which at
+            least one says that a column of the table equals one of the source.
     """
     if not isinstance(on, str):
         names = dict.fromkeys(checked_members("columns of a merge", on, str))

@@ -27,11 +27,9 @@ class NoChange:
     A transaction commits it with its changes: nothing is changed by it, only checked.
 
     Attributes:
-        target: The table and branch that were read.
         rows: The filter of the change: commits about other rows make no difference.
         serializable: Whether the isolation level asks for the check.
         relied_on: Data files for whose rows others were not added; they must not lose rows.
-        by_lineage: Whether rows were looked for by their lineage.
         start: The snapshot that the transaction began with, after which commits are looked at.
         own: The ids of the transaction's own snapshots, which are not looked at.
     """
@@ -46,13 +44,7 @@ class NoChange:
     starting_point: None = None
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `Producer.apply`: there are no changes.
-
-        Raises:
-            ConflictError: If others have added rows that may be about, or have removed rows that
-                were relied on.
-            ValidationError: If what others have committed is not known any more.
-        """
+        """Implement `Producer.apply`: there are no changes, only a check for conflicts."""
         branch = self.target.branch
         head = base.snapshot_by_name(branch if branch in base.refs else MAIN_BRANCH)
         history = History(self.target.io, base, head, self.start, self.own)

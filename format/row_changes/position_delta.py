@@ -19,15 +19,6 @@ class PositionDelta:
     Conflicts are those of Iceberg Java's writes from Spark: always that a file with deleted rows
     was rewritten; if rows are replaced, also that it was removed or that matching rows were
     deleted; if the change is serializable, also that matching rows were added.
-
-    Args:
-        rows: The filter of the change: commits about other rows are not conflicts.
-        added: New data files.
-        deletes: New delete files.
-        referenced: The data files of which these delete rows.
-        replaces_rows: Whether rows are deleted because new rows replace them.
-        serializable: Whether rows added by other writers are a conflict.
-        by_lineage: Whether rows were found by their lineage.
     """
 
     rows: BooleanExpression

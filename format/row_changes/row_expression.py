@@ -42,17 +42,9 @@ class RowExpressions:
             self._connection = None
 
     def compute(self, texts: Sequence[str], sides: Sides) -> list[pa.Array]:
-        """Compute expressions, and return an array with one value per row for each.
+        """Compute expressions in DuckDB's SQL, and return an array with a value per row for each.
 
-        Args:
-            texts: Expressions in DuckDB's SQL; columns are qualified with the name of their side.
-            sides: The rows.
-
-        Raises:
-            ExpressionError: If a text is not an expression on these columns, names one of several
-                that differ in case only, or cannot be computed for a row (an overflow).
-            MissingDependencyError: If DuckDB is not installed.
-            UnsupportedError: If it uses a column of points in time in nanoseconds.
+        Columns are qualified with the name of their side.
         """
         return [self._computed(text, sides) for text in texts]
 

@@ -54,11 +54,7 @@ class RowLevelChange(ABC):
     """The base class of both modes; a context manager that removes its files after an error.
 
     Args:
-        target: The table.
         command: The command whose properties apply: `delete` or `merge`.
-
-    Attributes:
-        by_lineage: Whether rows are found by their lineage.
     """
 
     def __init__(self, target: WriteTarget, command: str) -> None:
@@ -91,7 +87,6 @@ class RowLevelChange(ABC):
         """Remove a data file with all its rows, and the delete files that apply to no other one.
 
         Args:
-            task: The whole file, with the deletes that apply to it.
             whole_partition: Whether all data files of its partition are removed.
         """
         file = task.file
@@ -103,28 +98,15 @@ class RowLevelChange(ABC):
 
     @abstractmethod
     def remove(self, task: FileScanTask, positions: Positions) -> None:
-        """Remove rows of a data file.
-
-        Args:
-            task: The whole file, with the deletes that already apply to it.
-            positions: The positions of the rows, ascending; none that is already deleted.
-        """
+        """Remove rows of a data file by ascending positions, none of which is already deleted."""
 
     def rely_on(self, file: DataFile) -> None:
-        """Note that rows are not added because a data file already has them.
-
-        If the change is serializable, it is a conflict if others remove the file, or rows of it.
-        """
+        """Note that rows are not added as a data file, which must not lose rows, has them."""
         if self.serializable:
             self._relied_on.append(file)
 
     def write_all(self, data: GivenRows) -> None:
-        """Add new rows, whose columns are matched by name.
-
-        Raises:
-            SchemaError: If they do not fit the table.
-            ValidationError: If a required column holds a null.
-        """
+        """Add new rows, whose columns are matched by name."""
         (self._moved or self._writer).write_all(data)
 
     def add_files(self, files: Sequence[DataFile]) -> None:
@@ -135,12 +117,7 @@ class RowLevelChange(ABC):
         """Add new values of removed rows, which keep their ids.
 
         Args:
-            rows: The rows, whose columns are matched by name.
             ids: The ids of the removed rows, -1 where a row has none; None in a table without.
-
-        Raises:
-            SchemaError: If they do not fit the table.
-            ValidationError: If a required column holds a null.
         """
         if not rows.num_rows:
             return
@@ -152,11 +129,7 @@ class RowLevelChange(ABC):
             self._moved_rows(column).write_all(rows.append_column(ROW_ID.name, column))
 
     def _moved_rows(self, ids: pa.Array) -> DataWriter:
-        """Return the writer of rows of other files, which have columns of row lineage.
-
-        Args:
-            ids: The ids of the rows that are to be written, null where a row has none.
-        """
+        """Return the writer of rows of other files; an id is null where a row has none."""
         self._without_ids = self._without_ids or bool(ids.null_count)
         if self._moved is None:
             target = self.target
@@ -270,12 +243,6 @@ class MergeOnRead(RowLevelChange):
     In format version 3 these are deletion vectors, which also stand for the older position deletes
     of their data file. In version 2, delete files for one data file each take the place of the
     older ones about that data file alone.
-
-    Args:
-        target: The table.
-        command: The command whose properties apply: `delete` or `merge`.
-        replaces_rows: Whether rows are removed because new rows replace them: it is then a
-            conflict if other writers remove them, too.
     """
 
     def __init__(self, target: WriteTarget, command: str, *, replaces_rows: bool = False) -> None:
@@ -394,13 +361,7 @@ def row_level_change(
     """Begin a change in the mode of the table's `write.<command>.mode`.
 
     Args:
-        target: The table.
-        command: The command: `delete` or `merge`.
         replaces_rows: Whether rows are removed because new rows replace them.
-
-    Raises:
-        ConfigurationError: If the mode or the isolation level is unknown, or the mode cannot be
-            used.
     """
     if target.merges_on_read(command):
         return MergeOnRead(target, command, replaces_rows=replaces_rows)

@@ -24,22 +24,13 @@ def add_files(
     partition: GivenPartition | None = None,
     parallelism: int = 16,
 ) -> WrittenChange | None:
-    """Add Parquet, ORC or Avro files at their current locations.
+    """Add Parquet, ORC or Avro files at their current locations; None if no file is given.
 
     Args:
-        target: The table.
         paths: The files; see `AddedFiles.describe` for the requirements on them.
-        check_duplicate_files: Whether to look for files that the branch already has.
-        on_duplicate: The treatment of such files, and of paths given twice: `error` or `skip`.
+        on_duplicate: The treatment of files that the branch already has, and of paths given
+            twice: `error` or `skip`.
         partition: Values of partition fields; see `AddedFiles`.
-        parallelism: The number of files to examine at once.
-
-    Returns:
-        The change to commit; None if no file is given.
-
-    Raises:
-        ValidationError: If a path is given twice, or the branch already has the file; or a file is
-            refused by `AddedFiles.describe`, which lists the other errors.
     """
     if on_duplicate not in _ANSWERS:
         raise ValidationError(

@@ -15,16 +15,7 @@ if TYPE_CHECKING:
 
 
 def append_rows(target: WriteTarget, data: GivenRows) -> WrittenChange:
-    """Write rows to data files, and append these.
-
-    Args:
-        target: The table.
-        data: The rows; a reader is consumed batch by batch.
-
-    Raises:
-        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
-        ValidationError: If a required column holds a null.
-    """
+    """Write rows to data files, and append these; a reader is consumed batch by batch."""
     append = MergeAppend(target.io, target.snapshot_properties, target.branch)
     return _added(target, append, write_data(target.io, target.metadata, data))
 
@@ -35,12 +26,8 @@ def append_files(
     """Append data files that were written for this change.
 
     Args:
-        target: The table.
         files: The files, with the table's field ids and one of its partition specs.
         stage_only: Whether to leave the branch as it is.
-
-    Raises:
-        ValidationError: If one of the files holds deletes.
     """
     append = MergeAppend(
         target.io, target.snapshot_properties, target.branch, stage_only=stage_only

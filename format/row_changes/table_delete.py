@@ -40,17 +40,6 @@ def delete_rows(target: WriteTarget, row_filter: BooleanExpression) -> WrittenCh
     Files whose every row matches are removed without being read. The property `write.delete.mode`
     decides how rows are removed from the other files, and `write.delete.isolation-level` what other
     writers may do meanwhile.
-
-    Args:
-        target: The table.
-        row_filter: The filter that selects the rows.
-
-    Returns:
-        The change to commit, or that no row matches.
-
-    Raises:
-        ExpressionError: If a column is unknown, or a value does not fit its type.
-        ConfigurationError: If the mode or the isolation level is unknown.
     """
     target.bound(row_filter)
     with row_level_change(target, "delete") as change:
@@ -63,17 +52,8 @@ def overwrite_rows(
 ) -> WrittenChange | NoChange:
     """Delete the rows that match a filter and add new ones, in one snapshot.
 
-    Files that also hold other rows are rewritten. The isolation level is that of `delete_rows`.
-
-    Args:
-        target: The table.
-        data: The new rows; a reader is consumed batch by batch.
-        row_filter: The filter that selects the rows to delete. The new rows need not match it.
-
-    Raises:
-        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
-        ValidationError: If a required column holds a null.
-        ExpressionError: If a column is unknown, or a value does not fit its type.
+    Files that also hold other rows are rewritten. The isolation level is that of `delete_rows`; the
+    new rows need not match the filter.
     """
     target.bound(row_filter)
     with CopyOnWrite(target, "delete") as change:
@@ -83,17 +63,9 @@ def overwrite_rows(
 
 
 def replace_partitions(target: WriteTarget, data: GivenRows) -> WrittenChange | NoChange | None:
-    """Replace all rows of the partitions, of the current spec, that new rows belong to.
+    """Replace all rows of the partitions, of the current spec, that new rows, if any, belong to.
 
     Files of other specs that also hold other rows are rewritten.
-
-    Args:
-        target: The table, which must be partitioned.
-        data: The new rows; if there are none, nothing is changed.
-
-    Raises:
-        ValidationError: If the table is not partitioned, or a required column holds a null.
-        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
     """
     if target.metadata.spec().is_unpartitioned:
         raise ValidationError(

@@ -78,25 +78,11 @@ def upsert_rows(
     """Replace the rows that have the key of a new row, and add the other new rows.
 
     The property `write.merge.mode` decides how rows are replaced, and `write.merge.isolation-level`
-    what other writers may do meanwhile with rows of such keys.
+    what other writers may do meanwhile with rows of such keys. Without new rows, the change is
+    None.
 
     Args:
-        target: The table.
-        data: The new rows.
         join_cols: The columns of the key; by default the schema's identifier fields.
-        update: Whether to replace rows.
-        insert: Whether to add rows.
-
-    Returns:
-        The change to commit, or that there is nothing to change (None if there is no new row), and
-        its size.
-
-    Raises:
-        SchemaError: If the columns do not fit, one is missing in which replaced rows may have a
-            value, or a value cannot be converted without loss.
-        ValidationError: If there is no key; a key column cannot be one, or holds a null; new rows,
-            or rows of the table, have the same key; or a required column holds a null.
-        ConfigurationError: If the mode or the isolation level is unknown.
     """
     if not update and not insert:
         raise ValidationError(
@@ -126,12 +112,6 @@ def upsert_rows(
 
 class _Matching:
     """The rows of a table that have the keys of new rows.
-
-    Args:
-        target: The table.
-        source: The new rows, in the table's columns and types.
-        keys: The columns of the key.
-        update: Whether to look for rows that differ.
 
     Attributes:
         found: A mask of the new rows whose key was found in the files examined so far.
@@ -182,11 +162,7 @@ class _Matching:
         return key_filter(self._keys, self._columns)
 
     def outdated(self, task: FileScanTask) -> Positions:
-        """Return the positions, ascending, of the rows of a file that are to be replaced.
-
-        Raises:
-            ValidationError: If the table has several rows with one of the keys.
-        """
+        """Return the positions, ascending, of the rows of a file that are to be replaced."""
         positions, rows = self._matches(task)
         if len(rows):
             self.files.append(task.file)
@@ -271,13 +247,7 @@ def _key_fields(target: WriteTarget, join_cols: Sequence[str] | None) -> list[Ne
 
 
 def _fitted(schema: Schema, data: GivenRows, *, complete: bool) -> pa.Table:
-    """Convert the new rows to the table's columns and types.
-
-    Args:
-        schema: The table schema.
-        data: The new rows.
-        complete: Whether they must have all columns.
-    """
+    """Convert the new rows, which may have to be complete, to the table's columns and types."""
     projections = FrameProjections(schema)
 
     def projection(frame: pa.Schema) -> Projection:

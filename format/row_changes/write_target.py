@@ -38,12 +38,11 @@ if TYPE_CHECKING:
 class WrittenChange:
     """A change whose data and delete files are written, but which is not yet committed.
 
+    The new files are deleted if nothing was committed.
+
     Attributes:
-        producer: The operation that produces the snapshot.
-        written_with: The schema and specs that the files were written with; the files are refused
-            if the table has given these another meaning.
-        data_files: The new data files; deleted if nothing was committed.
-        delete_files: The new delete files; deleted if nothing was committed.
+        written_with: The schema and specs that the files were written with; the files are
+            refused if the table has given these another meaning.
         data_files_removed: The number of data files that the table loses.
         without_ids: Whether rows without ids were moved to the new data files.
     """
@@ -63,9 +62,7 @@ class WrittenChange:
     def apply(self, base: TableMetadata) -> Changes:
         """Implement `SnapshotProducer.apply`.
 
-        Raises:
-            ValidationError: Also if the columns of the files have another meaning by now.
-            VectorConflictError: If the table takes no position delete files any more.
+        It raises VectorConflictError if the table takes no position delete files any more.
         """
         self.producer.check_not_committed(base)
         self.written_with.check(base)
@@ -89,15 +86,7 @@ class WrittenChange:
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """A branch of a table as it was when the operation began.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        branch: The branch to read and to commit to; `main` by default.
-        snapshot_properties: Additional keys for the snapshot summary.
-        case_sensitive: Whether `Id` and `id` are different columns.
-    """
+    """A branch of a table as it was when the operation began."""
 
     io: FileIO
     metadata: TableMetadata
@@ -111,28 +100,15 @@ class WriteTarget:
         return WrittenWith.of(self.metadata)
 
     def snapshot(self) -> Snapshot | None:
-        """Return the head of the branch; None if the table is empty.
-
-        Raises:
-            NoSuchSnapshotError: If there is no such branch.
-        """
+        """Return the head of the branch; None if the table is empty."""
         return self._scan(AlwaysTrue()).snapshot()
 
     def check_branch(self) -> None:
-        """Refuse a branch that is read with other columns than the table now has.
-
-        Raises:
-            ValidationError: If there is such a column; the message names the first one.
-        """
+        """Refuse a branch that is read with other columns than the table now has."""
         check_branch(self.metadata, self.start(), self.branch)
 
     def bound(self, row_filter: BooleanExpression) -> BooleanExpression:
-        """Return a filter bound to the table's columns, and to those of row lineage.
-
-        Raises:
-            ExpressionError: If a column is unknown, or a value does not fit its type.
-            UnsupportedError: If it is one of row lineage, which the table's version does not have.
-        """
+        """Return a filter bound to the table's columns, and to those of row lineage."""
         schema = self.metadata.schema()
         return bind_rows(self.metadata, schema, row_filter, case_sensitive=self.case_sensitive)
 
@@ -153,17 +129,13 @@ class WriteTarget:
         """Yield the data files that may hold matching rows, with their deletes.
 
         Args:
-            row_filter: The filter that selects the rows.
             unread: Whether no row of the files will be read.
-
-        Raises:
-            ExpressionError: If the filter does not fit the schema.
         """
         scan = self._scan(row_filter)
         return (replace(scan, selected_fields=()) if unread else scan).plan_files()
 
     def wholly_matching(self, row_filter: BooleanExpression) -> set[tuple[str, PartitionKey]]:
-        """Return the data files whose every row matches, as far as metrics and partitions prove it.
+        """Return the data files whose every row matches, by metrics and partitions.
 
         Each comes with its partition, as a file may be in several partitions.
         """
@@ -187,26 +159,11 @@ class WriteTarget:
         return found
 
     def is_serializable(self, command: str) -> bool:
-        """Return whether added data is a conflict, by property `write.<command>.isolation-level`.
-
-        Args:
-            command: The command: `delete`, `update` or `merge`.
-
-        Raises:
-            ConfigurationError: If the level is unknown.
-        """
+        """Return whether added data conflicts, by property `write.<command>.isolation-level`."""
         return ISOLATION_LEVEL[command].of(self.metadata.properties) == "serializable"
 
     def merges_on_read(self, command: str) -> bool:
-        """Return whether rows are deleted by delete files, by property `write.<command>.mode`.
-
-        Args:
-            command: The command: `delete`, `update` or `merge`.
-
-        Raises:
-            ConfigurationError: If the mode is unknown, or the table's format version has no delete
-                files.
-        """
+        """Return whether rows are deleted by delete files, by property `write.<command>.mode`."""
         mode = ROW_LEVEL_MODE[command]
         if mode.of(self.metadata.properties) == "copy-on-write":
             return False

@@ -51,16 +51,7 @@ class Lineage:
 
     @classmethod
     def of(cls, ids: _Numbers, updates: _Numbers, location: str) -> Lineage:
-        """Sort the ids of rows.
-
-        Args:
-            ids: The ids, in any order.
-            updates: The number of the commit that updated each last.
-            location: The table's location, for messages.
-
-        Raises:
-            CorruptFileError: If two rows have one id.
-        """
+        """Sort the ids of rows, with the number of the commit that last updated each."""
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
         if (again := np.flatnonzero(np.diff(ids) == 0)).size:
@@ -203,10 +194,7 @@ class ChangeScan:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one side that the other lacks, or has with other values.
 
-        Args:
-            tasks: The files of the side.
-            other: The lineage of the other side.
-            first: The index of the type of rows that it lacks; the next one is that of others.
+        Rows that it lacks have the type with index `first`, others the next one.
         """
         schema = self.schema
         wanted = self._scan(self._end()).projection().fields

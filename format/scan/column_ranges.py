@@ -65,13 +65,7 @@ class ColumnRange:
 def column_ranges(
     schema: Schema, field_ids: Sequence[int], selected: Iterable[Selected]
 ) -> dict[int, ColumnRange]:
-    """Return the ranges of columns over the chosen entries of manifests.
-
-    Args:
-        schema: The schema of the columns.
-        field_ids: Field ids of columns of primitive types.
-        selected: The entries, with the statistics `COUNTED`.
-    """
+    """Return the ranges of primitive columns over manifest entries with `COUNTED` statistics."""
     columns = {field_id: _Column(schema.find_type(field_id)) for field_id in field_ids}
     for chosen in selected:
         for field_id, column in columns.items():

@@ -143,15 +143,10 @@ class DeleteFileIndex:
         *,
         unpartitioned: bool = False,
     ) -> None:
-        """Add delete files.
+        """Add the delete files of a manifest with `DELETE_STATISTICS`; all rows by default.
 
         Args:
-            columns: A delete manifest, with `DELETE_STATISTICS`.
-            rows: Indices of the rows to add; all by default.
             unpartitioned: Whether its spec has no fields, so that equality deletes are global.
-
-        Raises:
-            CorruptFileError: If a data file has several deletion vectors, or one has no data file.
         """
         vectors = columns.vectors if rows is None else columns.vectors.take(integers(rows))
         if vectors.true_count:
@@ -199,14 +194,9 @@ class DeleteFileIndex:
     def files_for(
         self, columns: ManifestColumns, rows: Sequence[int] | None = None
     ) -> list[tuple[DataFile, ...]]:
-        """Return the delete files that may apply to each of the given data files.
+        """Return the delete files that may apply to each data file; all rows by default.
 
-        Args:
-            columns: A data manifest; with bounds, equality deletes of other values are left out.
-            rows: Indices of its rows to look up; all by default.
-
-        Raises:
-            CorruptFileError: If the deletion vector of one is older, or of another partition.
+        If `columns` has bounds, equality deletes of other values are left out.
         """
         found, vectors = self.lazy_files_for(columns, rows)
         return [
@@ -219,11 +209,7 @@ class DeleteFileIndex:
     ) -> tuple[list[tuple[DataFile, ...]], list[int]]:
         """Return what `files_for` does, with deletion vectors as indices: see `vector`.
 
-        Returns:
-            The other delete files of each data file, and the index of its vector, or -1.
-
-        Raises:
-            CorruptFileError: As `files_for`.
+        The index of a data file's vector is -1 if there is none.
         """
         count = len(columns) if rows is None else len(rows)
         found: list[tuple[DataFile, ...]] = [()] * count
@@ -272,11 +258,7 @@ class DeleteFileIndex:
         Args:
             sequence_number: The file's data sequence number, or a later one.
             key: The file's partition, as `partition_keys` returns it.
-            path: The file's location.
             is_own: Whether the number is that of the file, so that no deletion vector is older.
-
-        Raises:
-            CorruptFileError: If its deletion vector is older, or of another partition.
         """
         found = self._equality_files(sequence_number, key)
         index = self._vectors.index(path)

@@ -24,13 +24,7 @@ _LONGEST = 120
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A title, facts, and columns.
-
-    Args:
-        title: The heading.
-        facts: Pairs of a name and a value.
-        columns: The columns of the table or of the result.
-    """
+    """A title, pairs of a name and a value, and columns of the table or of the result."""
 
     title: str
     facts: Sequence[tuple[str, str]]

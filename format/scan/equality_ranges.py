@@ -62,11 +62,7 @@ def comparable_columns(schemas: Iterable[Schema]) -> dict[int, PrimitiveType]:
 
 
 class EqualityRanges:
-    """The ranges of equality delete files.
-
-    Args:
-        types: Types of the columns by field id; see `comparable_columns`.
-    """
+    """The ranges of equality delete files; for `types` see `comparable_columns`."""
 
     def __init__(self, types: Mapping[int, PrimitiveType]) -> None:
         self._types = types
@@ -78,12 +74,9 @@ class EqualityRanges:
     def add(
         self, columns: ManifestColumns, indices: pa.Array | None, files: Sequence[DataFile]
     ) -> None:
-        """Add the equality delete files among the given files.
+        """Add the equality delete files among `files`, those of the rows at `indices`.
 
-        Args:
-            columns: A delete manifest, with `null_value_counts` and both bounds.
-            indices: Indices of its rows to add; None for all.
-            files: The delete files of those rows.
+        The manifest has `null_value_counts` and both bounds; None as `indices` means all rows.
         """
         named = {field_id for file in files for field_id in file.equality_ids or ()}
         for field_id in named & self._types.keys():
@@ -100,11 +93,10 @@ class EqualityRanges:
                     self._ranges.setdefault(field_id, _Ranges()).add(file.file_path, low, high)
 
     def compared(self, columns: ManifestColumns, indices: pa.Array | None) -> ComparedRanges:
-        """Return the ranges prepared for comparison with those of the given data files.
+        """Return the ranges prepared for comparison with those of data files with both bounds.
 
         Args:
-            columns: A data manifest, with both bounds.
-            indices: Indices of its rows to compare; None for all.
+            indices: Indices of the manifest's rows to compare; None for all.
         """
         return ComparedRanges(
             [
@@ -137,12 +129,7 @@ class ComparedRanges:
     def reaching(
         self, files: tuple[DataFile, ...], rows: Sequence[int]
     ) -> list[tuple[DataFile, ...]]:
-        """Return, for each data file, the equality delete files that may delete rows of it.
-
-        Args:
-            files: The equality delete files.
-            rows: Indices of the data files.
-        """
+        """Return, for each data file, the equality delete files that may delete its rows."""
         columns = [
             (column, [(at, column.places[f.file_path]) for at, f in enumerate(files)
                       if f.file_path in column.places])

@@ -58,11 +58,9 @@ class AggregateFunction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate over the rows of a table.
+    """An aggregate over the rows of a table, which ignores nulls.
 
-    Attributes:
-        function: Count, minimum or maximum; each ignores nulls.
-        field_id: Field id of the column; None to count rows.
+    It counts rows if `field_id` is None.
     """
 
     function: AggregateFunction
@@ -70,13 +68,7 @@ class Aggregate:
 
 
 class FileAggregates:
-    """The aggregates of one scan.
-
-    Args:
-        metadata: Metadata of the table.
-        schema: The schema with the types of the columns.
-        deletes: The delete files of the scan.
-    """
+    """The aggregates of one scan."""
 
     def __init__(
         self,
@@ -99,13 +91,11 @@ class FileAggregates:
     ) -> list[tuple[Any, ...]] | None:
         """Return a row for each group: its key, then its aggregates, as internal values.
 
+        Return None if manifests do not tell. A key that holds NaN may occur more than once.
+
         Args:
             selected: The entries of the scan, with `statistics_for` these aggregates.
-            aggregates: The aggregates to compute.
             group_by: Field ids of identity partition columns; without them there is one group.
-
-        Returns:
-            The rows; a key that holds NaN may occur more than once. None if manifests do not tell.
         """
         asked = {aggregate.field_id for aggregate in aggregates}.union(group_by)
         if not asked.isdisjoint(unlike_in_table(self._metadata, self._schema)):

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def lazy_frame(scan: TableScan) -> pl.LazyFrame:
-    """Return a lazy frame that reads only what the query needs, when it is collected.
-
-    Raises:
-        ValidationError: If a selected column is unknown.
-    """
+    """Return a lazy frame that reads only what the query needs, when it is collected."""
     import polars as pl
     from polars.io.plugins import register_io_source
 

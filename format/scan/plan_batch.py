@@ -65,10 +65,6 @@ class PlannedBatches:
     It can be read more than once; each iteration plans again.
 
     Args:
-        metadata: Metadata of the table.
-        planner: The planner that chooses the files.
-        manifests: The manifests to choose from.
-        deletes: The delete files.
         split_size: Size of the parts of a file, in bytes; None for whole files.
         limit: The number of matching rows after which planning stops, once the files chosen are
             certain to hold that many; None for no limit.
@@ -121,11 +117,7 @@ class PlannedBatches:
         )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Plan the scan, and yield its batches.
-
-        Raises:
-            CorruptFileError: If a manifest cannot be read.
-        """
+        """Plan the scan, and yield its batches."""
         for selected in self._planner.selected(self._manifests, self._deletes, limit=self._limit):
             for start in range(0, selected.count, _MOST_FILES):
                 yield self._batch(selected.part(start, start + _MOST_FILES))

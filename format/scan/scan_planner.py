@@ -173,19 +173,14 @@ class _LazyFiles:
 
 
 class ScanPlanner:
-    """A planner of scans with one filter.
+    """A planner of scans with one bound filter; counts are added to `metrics`.
 
     Args:
-        metadata: Metadata of the table.
-        io: File system that holds the manifests.
-        schema: The schema to which the filter is bound.
-        row_filter: The filter, bound.
         read: Field ids of the columns to read from the chosen files; all by default. Planning fails
             where a file is known to have one of them with another type.
         added_by: Ids of snapshots, to plan only files that they added; all live files by default.
         removed_by: Ids of snapshots, to plan only files that they removed.
         keep: Statistics that `Selected` has in addition to those the filter needs.
-        metrics: Counts of scanned and skipped files are added to it.
     """
 
     def __init__(
@@ -220,10 +215,8 @@ class ScanPlanner:
     def plan(self, snapshot: Snapshot, *, limit: int | None = None) -> Iterator[FileScanTask]:
         """Yield the tasks of a snapshot, as they are found.
 
-        Args:
-            snapshot: The snapshot to read.
-            limit: The number of matching rows after which planning stops, once the files chosen are
-                certain to hold that many; None for no limit.
+        Planning stops once the files chosen are certain to hold `limit` matching rows; None for no
+        limit.
         """
         if isinstance(self._filter, AlwaysFalse) or limit == 0:
             return
@@ -246,13 +239,7 @@ class ScanPlanner:
         *,
         limit: int | None = None,
     ) -> Iterator[FileScanTask]:
-        """Yield the tasks of the data manifests among these, as they are found.
-
-        Args:
-            manifests: Manifests of any content.
-            deletes: The delete files that may apply to their files.
-            limit: The number of matching rows after which planning stops; see `plan`.
-        """
+        """Yield the tasks of the data manifests among these; for `limit` see `plan`."""
         for selected in self.selected(manifests, deletes, limit=limit):
             yield from self.tasks(selected, deletes)
 
@@ -460,10 +447,9 @@ def _rows(mask: pa.BooleanArray) -> list[int] | None:
 
 
 def _first_files(selected: Selected, rows: int) -> tuple[int, int]:
-    """Return how many of the first entries are needed to be certain of `rows` matching rows.
+    """Return how many first entries make `rows` matching rows certain, and those rows.
 
-    Returns:
-        The number of entries, all if they do not suffice, and the rows they certainly hold.
+    The number is that of all entries if they do not suffice; the rows are what they certainly hold.
     """
     # a negative count means that it is unknown
     counts = pc.max_element_wise(selected.column("record_count"), ZERO)

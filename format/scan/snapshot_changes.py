@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChanges:
-    """The data files that a snapshot added and removed.
+    """The data files that a snapshot added and removed, by location.
 
     Attributes:
-        added: Locations of the data files added.
-        removed: Locations of the data files removed.
         deletes: The `DataFile.identity` of the delete files added or removed.
     """
 
@@ -41,12 +39,7 @@ class SnapshotChanges:
 
 
 def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> SnapshotChanges:
-    """Read what a snapshot changed from the manifests that it wrote.
-
-    Raises:
-        CorruptFileError: If a manifest cannot be read.
-        NoSuchFileError: If a manifest is missing.
-    """
+    """Read what a snapshot changed from the manifests that it wrote."""
     found: dict[int, list[str]] = {status.value: [] for status in ManifestEntryStatus}
     deletes: list[FileIdentity] = []
     # a list of format version 1 may not say which snapshot added a manifest
@@ -72,14 +65,7 @@ def snapshot_changes(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) ->
 def reached_files(
     io: FileIO, metadata: TableMetadata, snapshot: Snapshot, deletes: Collection[FileIdentity]
 ) -> Iterator[FileScanTask]:
-    """Yield the files of a snapshot to which any of these delete files may apply.
-
-    Args:
-        io: File system that holds the manifests.
-        metadata: Metadata of the table.
-        snapshot: The snapshot to plan.
-        deletes: The `DataFile.identity` of delete files.
-    """
+    """Yield the files of a snapshot to which any of these delete files may apply."""
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue(), read=())
     for task in planner.plan(snapshot):
         if any(file.identity in deletes for file in task.delete_files):
@@ -92,12 +78,6 @@ def repeated_files(
     """Return those of some data files that snapshots have more than once, by snapshot id.
 
     Manifests that several snapshots have are read once.
-
-    Args:
-        io: File system that holds the manifests.
-        metadata: Metadata of the table.
-        snapshots: The snapshots.
-        paths: Locations of the data files.
     """
     wanted = frozenset(paths)
     known: dict[str, int] = {}

@@ -477,9 +477,7 @@ class TableScan:
     ) -> tuple[ScanPlanner, list[ManifestFile], DeleteFileIndex]:
         """Return the planner, the manifests to plan, and the delete files that may apply.
 
-        Args:
-            keep: Statistics of files to keep, whatever the filter needs.
-            metrics: Counts of scanned and skipped files are added to it.
+        Statistics in `keep` are kept whatever the filter needs; counts are added to `metrics`.
         """
         from icecomb.format.scan.delete_index import DeleteFileIndex
         from icecomb.format.scan.scan_planner import ScanPlanner

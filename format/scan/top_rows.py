@@ -49,14 +49,7 @@ _Place = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class TopRows:
-    """The first rows of an order.
-
-    Attributes:
-        field_id: The column that is the order's first key.
-        descending: Whether the largest value comes first.
-        nulls_first: Whether nulls come before all values.
-        count: The number of rows, at least one.
-    """
+    """The first `count` rows, at least one, of an order by its first key."""
 
     field_id: int
     descending: bool
@@ -64,12 +57,7 @@ class TopRows:
     count: int
 
     def ordered_type(self, metadata: TableMetadata, schema: Schema) -> PrimitiveType | None:
-        """Return the type of the column; None where bounds do not order the table's files.
-
-        Args:
-            metadata: Metadata of the table.
-            schema: The schema with which its files are read.
-        """
+        """Return the type of the column; None where bounds do not order the table's files."""
         if not schema.contains(self.field_id) or schema.find_parent_id(self.field_id) is not None:
             return None
         if self.field_id in unlike_in_table(metadata, schema):
@@ -81,13 +69,7 @@ class TopRows:
 
 
 class TopFiles:
-    """The files that may hold the first rows.
-
-    Args:
-        top: The rows wanted.
-        field_type: The type of the order's column; see `TopRows.ordered_type`.
-        deletes: The delete files of the scan.
-    """
+    """The files that may hold the first rows; for `field_type` see `TopRows.ordered_type`."""
 
     def __init__(self, top: TopRows, field_type: PrimitiveType, deletes: DeleteFileIndex) -> None:
         self._top = top
@@ -95,11 +77,7 @@ class TopFiles:
         self._deletes = deletes
 
     def needed(self, selected: Sequence[Selected]) -> Iterator[Selected]:
-        """Yield the entries that may hold the rows.
-
-        Args:
-            selected: All entries of the scan, with counts and bounds.
-        """
+        """Yield the entries that may hold the rows; all given ones have counts and bounds."""
         sure: list[tuple[_Place, int]] = []
         begins = [self._look_at(chosen, sure) for chosen in selected]
         last = self._last(sure)
@@ -153,9 +131,9 @@ class TopFiles:
         return whole
 
     def _values(self, chosen: Selected) -> Iterator[tuple[Any, Any, int, int] | None]:
-        """Yield each file's first and last value by the order, and its counts of values and nulls.
+        """Yield each file's first and last value by the order, its values and its nulls.
 
-        None where these are not known.
+        None where these are not known; values and nulls are counts.
         """
         field_type = self._type
         columns = (

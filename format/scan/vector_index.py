@@ -47,16 +47,11 @@ class VectorIndex:
     def add(
         self, columns: ManifestColumns, rows: Sequence[int], codes: Longs, keys: Sequence[Hashable]
     ) -> None:
-        """Add vectors.
+        """Add the vectors among a delete manifest's rows.
 
         Args:
-            columns: A delete manifest.
-            rows: Indices of the rows that are vectors.
             codes: For each of these rows, the index of its partition in `keys`.
             keys: Distinct partitions, as `partition_keys` returns them.
-
-        Raises:
-            CorruptFileError: If a data file has several vectors, or one has no data file.
         """
         start, part = len(self._indices), _Part(columns, rows)
         targets = part.column("referenced_data_file")
@@ -90,13 +85,9 @@ class VectorIndex:
         """Return the indices of data files' vectors, -1 for those that have none.
 
         Args:
-            paths: The locations of the data files.
             numbers: Their data sequence numbers.
             codes: For each of them, the index of its partition in `keys`.
             keys: Distinct partitions, as `partition_keys` returns them.
-
-        Raises:
-            CorruptFileError: If the vector of one is older, or of another partition.
         """
         self.settle()
         places = map(self._indices.get, paths, repeat(_NONE))
@@ -112,16 +103,7 @@ class VectorIndex:
         return found
 
     def check(self, index: int, sequence_number: int, key: Hashable) -> None:
-        """Check that a vector and its data file belong together.
-
-        Args:
-            index: The index of the vector.
-            sequence_number: The data sequence number of the data file.
-            key: Its partition.
-
-        Raises:
-            CorruptFileError: If the vector is older, or of another partition.
-        """
+        """Check that a vector is not older than its data file, nor of another partition."""
         self.settle()
         number = int(self._numbers[index])
         if number < sequence_number:

@@ -18,11 +18,7 @@ NO_PARENT: Final = -1
 
 
 def ancestors_of(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
-    """Yield a snapshot, its parent and so on, newest first, up to one that has expired.
-
-    Raises:
-        CorruptFileError: If a snapshot is among its own ancestors.
-    """
+    """Yield a snapshot, its parent and so on, newest first, up to one that has expired."""
     at, seen = snapshot_id, set[int]()
     while at is not None and (snapshot := metadata.snapshot_by_id(at)) is not None:
         if at in seen:
@@ -55,16 +51,11 @@ def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bo
 def latest_ancestor_before(
     metadata: TableMetadata, timestamp_ms: int, of: int | None
 ) -> Snapshot | None:
-    """Return the newest ancestor of a snapshot that was created strictly before a time.
+    """Return a snapshot's newest ancestor, or itself, created strictly before a time.
 
-    The rule of a rollback, as in Iceberg Java (SetSnapshotOperation.rollbackToTime): ancestors,
-    and not the log, show what was rolled back since, or came in by a branch. Where an ancestor has
+    The rule of a rollback, as in Iceberg Java (SetSnapshotOperation.rollbackToTime): ancestors, and
+    not the log, show what was rolled back since, or came in by a branch. Where an ancestor has
     expired, those before it are unknown.
-
-    Args:
-        metadata: The table's metadata.
-        timestamp_ms: Milliseconds since the epoch.
-        of: The snapshot to begin with, itself included.
     """
     older = (s for s in ancestors_of(metadata, of) if s.timestamp_ms < timestamp_ms)
     return max(older, key=lambda snapshot: snapshot.timestamp_ms, default=None)

@@ -76,13 +76,7 @@ _TO_ARROW: dict[type[IcebergType], pa.DataType] = {
 def schema_to_pyarrow(
     schema: Schema | StructType, *, include_field_ids: bool = True, metadata: Any = None
 ) -> pa.Schema:
-    """Return the Arrow schema of a table's schema.
-
-    Args:
-        schema: The columns.
-        include_field_ids: Whether fields of every depth carry `PARQUET:field_id`.
-        metadata: Key-value metadata of the Arrow schema.
-    """
+    """Return the Arrow schema of a table's schema; ids are `PARQUET:field_id` at every depth."""
     return pa.schema(
         [field_to_pyarrow(f, include_field_ids=include_field_ids) for f in schema.fields],
         metadata=metadata,
@@ -90,11 +84,7 @@ def schema_to_pyarrow(
 
 
 def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> pa.Field:
-    """Return the Arrow field of a field, with its id and doc in the metadata.
-
-    Raises:
-        UnsupportedError: If its values can be neither read nor written; the message names it.
-    """
+    """Return the Arrow field of a field, with its id and doc in the metadata."""
     if isinstance(field.field_type, SHAPE_TYPES):
         raise UnsupportedError(
             f"Column {field.name!r} is of type {field.field_type}: such values can be neither read "
@@ -112,11 +102,7 @@ def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> p
 
 
 def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) -> pa.DataType:
-    """Return the Arrow type in which values of an Iceberg type are read and written.
-
-    Raises:
-        UnsupportedError: If the type has no Arrow form here.
-    """
+    """Return the Arrow type in which values of an Iceberg type are read and written."""
 
     def inner(field: NestedField) -> pa.Field:
         return field_to_pyarrow(field, include_field_ids=include_field_ids)
@@ -149,12 +135,8 @@ def pyarrow_to_schema(
 
     Args:
         schema: The Arrow schema; dictionary, large and view types count as their plain types.
-        name_mapping: Ids by name, for the schema of a file without ids.
         nanoseconds: Whether timestamps of nanoseconds get their own types (format version 3), or
             those of microseconds.
-
-    Raises:
-        SchemaError: If an Arrow type has no Iceberg type, or a name is not in the name mapping.
     """
     kind_of = partial(pyarrow_to_type, nanoseconds=nanoseconds)
     complete = all(_has_ids(f) for f in schema)
@@ -182,10 +164,9 @@ def pyarrow_to_schema(
 
 
 def check_arrow_depth(schema: pa.Schema) -> None:
-    """Check that columns are not nested too deep; see `icecomb.format.spec.schema.check_depth`.
+    """Check that columns are not nested too deep.
 
-    Raises:
-        SchemaError: If they are.
+    See `icecomb.format.spec.schema.check_depth`.
     """
     deepest, left = 0, [(kind, 1) for kind in schema.types]
     while left:
@@ -205,13 +186,7 @@ def pyarrow_to_type(
 ) -> PrimitiveType:
     """Return the Iceberg type whose values are those of a primitive Arrow type.
 
-    Args:
-        arrow_type: The Arrow type.
-        path: The full name of the column, for errors.
-        nanoseconds: See `pyarrow_to_schema`.
-
-    Raises:
-        SchemaError: If there is none; the message names `path` and the hint says what to do.
+    Errors name the column `path`; for `nanoseconds` see `pyarrow_to_schema`.
     """
     plain = _plain(arrow_type)
     found = _primitive(plain)
@@ -253,7 +228,7 @@ def scalar_to_pyarrow(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
 
 
 def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:
-    """Return the fields directly inside an Arrow type: a struct's, a list's element, a map's two.
+    """Return the fields directly inside an Arrow type: a struct's, an element, a map's two.
 
     Dictionary and run-end encoding count as the type they encode.
     """

@@ -32,7 +32,7 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema | None:
 
 
 def unlike_in_table(metadata: TableMetadata, schema: Schema) -> frozenset[int]:
-    """Return the columns of a schema that another one of the table has with an unreadable type.
+    """Return columns of a schema that another one of the table has with an unreadable type.
 
     Unreadable is a type whose values cannot be read with the one in ``schema``; see `can_go_on`.
     """
@@ -48,10 +48,9 @@ def unlike_in_table(metadata: TableMetadata, schema: Schema) -> frozenset[int]:
 def unlike_in_snapshot(
     metadata: TableMetadata, snapshot_id: int | None, schema: Schema
 ) -> frozenset[int] | None:
-    """Return the columns of a schema that the files added by a snapshot have with another type.
+    """Return ids of the columns that the files a snapshot added have with another type.
 
-    Returns:
-        Ids of the columns; None if the schema that the files were written with is unknown.
+    None if the schema that the files were written with is unknown.
     """
     found: frozenset[int] = frozenset()
     at = snapshot_id

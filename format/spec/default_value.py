@@ -24,15 +24,8 @@ def check_defaults(schema: Schema, format_version: int, base: Schema | None = No
     """Check that the defaults of a schema are values of their types, and may be there.
 
     Args:
-        schema: The schema.
-        format_version: The format version of the table.
         base: The schema that it comes after, which a table of a version before 3 may have from
             another writer with defaults.
-
-    Raises:
-        UnsupportedError: If a field has a default that is not in `base`, before version 3.
-        ValidationError: If a default is not a value of its field's type, or the initial default of
-            a field of `base` was changed; the message names the field.
     """
     for f in walk(schema.as_struct()):
         old = base.find_field(f.field_id) if base and base.contains(f.field_id) else None
@@ -63,16 +56,7 @@ def no_defaults(path: str, format_version: int) -> UnsupportedError:
 
 
 def checked_default(field_type: IcebergType, value: Any, path: str) -> Any:
-    """Return a default value as it is read from metadata.
-
-    Args:
-        field_type: The type of the field.
-        value: The internal value; None for null.
-        path: The full name of the field.
-
-    Raises:
-        ValidationError: If it is not a value of the type, or one that no default can be.
-    """
+    """Return a default value, None for null, as it is read from metadata."""
     if value is None:
         return None
     try:

@@ -364,19 +364,13 @@ def new_table_metadata(  # noqa: PLR0917
 def with_properties(metadata: TableMetadata, more: Mapping[str, str]) -> TableMetadata:
     """Return metadata by which one write goes: with properties that the table does not get.
 
-    Args:
-        metadata: The table metadata.
-        more: Properties that take precedence over the table's.
+    The properties in `more` take precedence over the table's.
     """
     return replace(metadata, properties={**metadata.properties, **more}) if more else metadata
 
 
 def new_format_version(properties: Mapping[str, str]) -> int:
-    """Return the format version of a new table of some properties.
-
-    Raises:
-        UnsupportedError: If the format version is not supported.
-    """
+    """Return the format version of a new table of some properties."""
     text = properties.get("format-version", str(DEFAULT_FORMAT_VERSION))
     if text not in {str(version) for version in SUPPORTED_FORMAT_VERSIONS}:
         raise UnsupportedError(

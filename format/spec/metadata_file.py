@@ -85,12 +85,7 @@ def _seems_another(metadata: TableMetadata, location: str, table_uuid: str | Non
 
 
 def read_metadata_json(io: FileIO, location: str) -> bytes:
-    """Return the text of a metadata file without parsing it.
-
-    Raises:
-        NoSuchFileError: If there is no such file.
-        CorruptFileError: If it is not compressed although its name says so, or is too large.
-    """
+    """Return the text of a metadata file without parsing it."""
     data = io.read(location)
     if is_gzip(location):
         try:
@@ -115,8 +110,7 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
 def _ungzipped(data: bytes) -> bytes:
     """Return the content of a gzip file of one member or several (RFC 1952).
 
-    Raises:
-        ValueError: If it is not a gzip file, ends too early, or is too large.
+    ValueError is raised if it is not a gzip file, ends too early, or is too large.
     """
     parts: list[bytes] = []
     room, left = unpacked_bytes(), data
@@ -129,16 +123,10 @@ def _ungzipped(data: bytes) -> bytes:
 
 
 def read_metadata_document(io: FileIO, location: str) -> dict[str, Any] | None:
-    """Return the JSON object in a metadata file, which need not be valid metadata.
+    """Return a metadata file's JSON object, not necessarily valid metadata; None without one.
 
-    What is no JSON object is read once more, as in `read_metadata`: a page of a proxy does not make
-    rubbish of a table's file.
-
-    Returns:
-        The object, or None if the file holds none.
-
-    Raises:
-        NoSuchFileError: There is no such file.
+    What cannot be read as a JSON object is read once more, as in `read_metadata`: a page of a proxy
+    does not make rubbish of a table's file.
     """
     for _ in range(2):
         with suppress(CorruptFileError, ValueError, RecursionError):
@@ -172,12 +160,7 @@ def metadata_bytes(
     """Return the content of a metadata file of this name; all metadata files are encoded here.
 
     Args:
-        metadata: The metadata to write.
-        location: The location of the file.
         base: The metadata that was changed, as read from a file: only what is new is checked.
-
-    Raises:
-        ValidationError: If the file would be unreadable.
     """
     check_table(metadata, base)
     try:
@@ -209,12 +192,8 @@ def new_metadata_location(
     The file's name is `<version>-<uuid>.metadata.json`.
 
     Args:
-        metadata: The metadata to write; its properties give the folder and the compression.
         previous: The present metadata file; None for a new table.
         unique: The UUID in the name; by default a new one.
-
-    Raises:
-        ValidationError: If the table's codec is unknown.
     """
     marker = compression_marker(metadata)
     version = -1 if previous is None else metadata_version(previous)
@@ -223,14 +202,7 @@ def new_metadata_location(
 
 
 def compression_marker(metadata: TableMetadata) -> str:
-    """Return the part before ``.metadata.json`` in the names of the table's new metadata files.
-
-    Returns:
-        ``.gz`` for gzip, else an empty string.
-
-    Raises:
-        ValidationError: If the table's codec is unknown.
-    """
+    """Return the part before ``.metadata.json`` in names of new files: ``.gz`` or nothing."""
     return COMPRESSION_MARKERS[METADATA_CODEC.of(metadata.properties)]
 
 

@@ -379,11 +379,7 @@ def _refs(raw: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]
 
 
 def _check(metadata: TableMetadata) -> None:
-    """Check that metadata does not contradict itself.
-
-    Raises:
-        CorruptFileError: If it does; the message names the field.
-    """
+    """Check that metadata does not contradict itself; the error names the field."""
     _unique("schemas", [s.schema_id for s in metadata.schemas], metadata.current_schema_id)
     specs = [spec.spec_id for spec in metadata.partition_specs]
     _unique("partition-specs", specs, metadata.default_spec_id)

@@ -92,11 +92,6 @@ def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> 
 
     Iceberg Java and PyIceberg give such a name to the new field, whose values are then those of the
     old one (MappingUtil.removeReassignedNames).
-
-    Args:
-        mapping: The mapping before.
-        before: The schema before.
-        after: The schema after.
     """
     known = {i: before.find_field(i).name for i in before.field_ids}
     return NameMapping(_updated(mapping.fields, after.fields, known))
@@ -105,8 +100,7 @@ def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> 
 def join_name_mappings(mapping: NameMapping, other: NameMapping) -> NameMapping:
     """Return the mapping that reads files written or described with either mapping the same.
 
-    Raises:
-        SchemaError: If a name stands for different fields in the two mappings.
+    SchemaError is raised if a name stands for different fields in the two mappings.
     """
     return NameMapping(_joined(mapping.fields, other.fields))
 

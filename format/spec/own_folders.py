@@ -29,9 +29,7 @@ _MOST_CHARACTERS: Final = 3_500
 class OwnFolders:
     """The folders of one table: its location, those that its properties name, and former ones.
 
-    Args:
-        metadata: The table metadata.
-        properties: Properties of the `FileIO`, which name the HDFS clusters.
+    The `properties` are those of the `FileIO`, which name the HDFS clusters.
     """
 
     def __init__(self, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
@@ -66,9 +64,7 @@ def named_folders(metadata: TableMetadata) -> list[str]:
 def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, str]:
     """Return the property by which a table keeps folders as its own; nothing if it has them.
 
-    Args:
-        metadata: The table metadata.
-        others: More folders of the table. What a metastore cannot hold is left out.
+    What a metastore cannot hold of `others`, more folders of the table, is left out.
     """
     starts = [f"{folder.rstrip('/')}/" for folder in named_folders(metadata)]
     known = FORMER_FOLDERS.of(metadata.properties)

@@ -277,11 +277,7 @@ def identity_spec(columns: Iterable[NestedField]) -> PartitionSpec:
 
 
 def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
-    """Read the fields of a spec; those without ids get 1000, 1001, ...
-
-    Raises:
-        ValidationError: If a member is missing, or only some of the fields have ids.
-    """
+    """Read the fields of a spec; those without ids get 1000, 1001, ... if none has one."""
     with_ids = sum(isinstance(f, dict) and "field-id" in f for f in raw)
     if with_ids not in (0, len(raw)):
         raise ValidationError(
@@ -294,11 +290,7 @@ def fields_from_json(raw: list[Any]) -> tuple[PartitionField, ...]:
 
 
 def source_name(schema: Schema, field_id: int, what: str) -> str:
-    """Return the full name of the source column of a partition or sort field.
-
-    Raises:
-        ValidationError: If it does not exist.
-    """
+    """Return the full name of the source column of a partition or sort field."""
     name = schema.find_column_name(field_id)
     if name is None:
         raise ValidationError(
@@ -309,11 +301,7 @@ def source_name(schema: Schema, field_id: int, what: str) -> str:
 
 
 def source_id(raw: dict[str, Any], what: str) -> int:
-    """Return the id of the source of a partition or sort field, the first one of several.
-
-    Raises:
-        ValidationError: If it is missing.
-    """
+    """Return the id of the source of a partition or sort field, the first one of several."""
     found = raw.get("source-id")
     several = raw.get(_SOURCES)
     if isinstance(several, list) and several and all(type(one) is int for one in several):
@@ -349,11 +337,7 @@ def source_members(field: PartitionField | SortField) -> dict[str, int]:
 def assign_fresh_partition_spec_ids(
     spec: PartitionSpec, old_schema: Schema, fresh_schema: Schema
 ) -> PartitionSpec:
-    """Return the spec for a new table: sources found by name in the new schema, ids from 1000.
-
-    Raises:
-        ValidationError: If a source column does not exist.
-    """
+    """Return the spec for a new table: sources by name in the new schema, ids from 1000."""
     fields = []
     for i, f in enumerate(spec.fields):
         name = source_name(old_schema, f.source_id, f"Partition field {f.name!r}")
@@ -393,13 +377,10 @@ def _check_source(f: PartitionField, schema: Schema) -> None:
 
 
 def check_redundant(fields: Iterable[PartitionField]) -> None:
-    """Check that no field is redundant beside another of its column, such as days beside hours.
+    """Check that no field is redundant beside another of its column, as days beside hours.
 
     Iceberg Java rejects that only where a spec is built for a new table: a table by days may be
     evolved to hours beside them.
-
-    Raises:
-        ValidationError: If one is; the message names both fields.
     """
     seen: dict[object, PartitionField] = {}
     for f in fields:

@@ -51,15 +51,7 @@ def is_date_promotion(old: IcebergType, new: IcebergType) -> bool:
 
 
 def promoted_date(days: int, new: IcebergType) -> int:
-    """Return midnight of a day in the unit of a timestamp type.
-
-    Args:
-        days: Days since 1970.
-        new: The type.
-
-    Raises:
-        ValidationError: If the type cannot hold it.
-    """
+    """Return midnight of a day, in days since 1970, in the unit of a timestamp type."""
     found = days * units_per_day(new)
     if -(1 << 63) <= found < 1 << 63:
         return found
@@ -95,11 +87,7 @@ def unlike_columns(old: Schema, new: Schema) -> frozenset[int]:
 
     A replaced table may have some where the writer reused ids by the columns' names only, as
     Iceberg Java does (TypeUtil.assignFreshIds), and so may a table in which a column was changed to
-    a type that is not wider.
-
-    Args:
-        old: The schema that files were written with.
-        new: The schema that files are read with.
+    a type that is not wider. Files were written with `old` and are read with `new`.
     """
     # a wide table may have many schemas, in which most columns are the same
     before, after = _types(old), _types(new)

@@ -72,12 +72,7 @@ _OPERATIONS: Final = frozenset((None, *map(str, Operation)))
 def check_table(metadata: TableMetadata, base: TableMetadata | None = None) -> None:
     """Check that metadata can be read, and is read as what it is.
 
-    Args:
-        metadata: The metadata to write.
-        base: The metadata that was changed: its parts were read before, and are not read again.
-
-    Raises:
-        ValidationError: If a part cannot be read back; the message names it.
+    Parts of `base`, the metadata that was changed, were read before and are not read again.
     """
     _check_members(metadata)
     for name, decode in _SHORT.items():

@@ -52,11 +52,7 @@ class _Index:
     repeated: Mapping[int, str]
 
     def check(self, field_id: int | None = None) -> None:
-        """Check that an id belongs to one field; without an id, that all ids do.
-
-        Raises:
-            SchemaError: If several fields have the same id.
-        """
+        """Check that an id belongs to one field; without an id, that all ids do."""
         if self.repeated and (field_id is None or field_id in self.repeated):
             which = next(iter(self.repeated)) if field_id is None else field_id
             raise SchemaError(
@@ -352,12 +348,7 @@ def walk(field_type: IcebergType) -> Iterator[NestedField]:
 def check_depth(kinds: Iterable[IcebergType], known: Schema | None = None) -> None:
     """Check that columns are not nested deeper than readers of Parquet files take.
 
-    Args:
-        kinds: The types of the columns.
-        known: A schema that may have been nested deeper by another engine; then so may these.
-
-    Raises:
-        SchemaError: If they are nested deeper.
+    They may be as deep as `known`, a schema that another engine may have nested deeper.
     """
     allowed = MAX_LEVELS
     if (found := _levels(kinds)) > allowed and known is not None:
@@ -410,11 +401,7 @@ def with_children(field_type: IcebergType, fields: Iterable[NestedField]) -> Ice
 
 
 def check_types(schema: Schema, format_version: int) -> None:
-    """Check that a format version has the types of all fields.
-
-    Raises:
-        UnsupportedError: If one belongs to a later version; the message names the field.
-    """
+    """Check that a format version has the types of all fields; the error names the field."""
     if format_version >= V3_FORMAT_VERSION:
         return
     # the ids of a new table may repeat, so that not every field is known by its id

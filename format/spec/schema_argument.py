@@ -20,14 +20,8 @@ _OF_FRAMES: Final = {
 def as_schema(schema: Schema | pa.Schema, format_version: int) -> Schema:
     """Convert a schema of PyIceberg or Arrow to an Iceberg schema; Arrow fields get ids.
 
-    Args:
-        schema: The schema.
-        format_version: The format version of the table: Arrow's timestamps of nanoseconds become
-            columns of microseconds where it has no others.
-
-    Raises:
-        SchemaError: If an Arrow type has no Iceberg type, a column is nested too deep, or the
-            argument is not a schema.
+    Arrow's timestamps of nanoseconds become columns of microseconds where the format version has no
+    others.
     """
     if isinstance(schema, Schema):
         check_depth(f.field_type for f in schema.fields)

@@ -360,11 +360,7 @@ _BY_NAME: Final[dict[str, IcebergType]] = {
 
 
 def parse_simple_type(text: str) -> IcebergType:
-    """Read a type that the specification writes as a string: all but struct, list and map.
-
-    Raises:
-        SchemaError: If it is not a type.
-    """
+    """Read a type that the specification writes as a string: all but struct, list and map."""
     stripped = text.strip()
     if (known := _BY_NAME.get(stripped) or _BY_NAME.get(stripped.lower())) is not None:
         return known

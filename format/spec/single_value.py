@@ -72,11 +72,7 @@ _UTC: Final = ("+00:00", "Z")
 
 
 def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
-    """Convert an internal value to bytes, as in bounds and partition summaries.
-
-    Raises:
-        ValidationError: If the value is not one of the type.
-    """
+    """Convert an internal value to bytes, as in bounds and partition summaries."""
     try:
         if (packed := _PACKED.get(type(field_type))) is not None:
             return struct.pack(packed, value)
@@ -101,11 +97,7 @@ def to_bytes(field_type: PrimitiveType, value: Any) -> bytes:
 
 
 def from_bytes(field_type: PrimitiveType, data: bytes) -> Any:
-    """Read an internal value from its bytes, or from those of a type that was promoted to its.
-
-    Raises:
-        ValidationError: If the bytes are not a value of the type.
-    """
+    """Read an internal value from its bytes, or from those of a type promoted to its."""
     try:
         if (packed := _PACKED.get(type(field_type))) is not None:
             if len(data) == 4 and isinstance(field_type, (TimestampType, TimestampNanoType)):
@@ -153,9 +145,6 @@ def to_json(field_type: IcebergType, value: Any) -> Any:
     """Convert an internal value to JSON, as in default values; None becomes null.
 
     Struct values are dicts by field id or sequences in field order.
-
-    Raises:
-        ValidationError: If the value is not one of the type.
     """
     if value is None:
         return None
@@ -187,11 +176,7 @@ def to_json(field_type: IcebergType, value: Any) -> Any:
 
 
 def from_json(field_type: IcebergType, raw: Any) -> Any:
-    """Read an internal value from its JSON; structs become dicts by field id.
-
-    Raises:
-        ValidationError: If the JSON is not a value of the type.
-    """
+    """Read an internal value from its JSON; structs become dicts by field id."""
     if raw is None:
         return None
     try:

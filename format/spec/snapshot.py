@@ -63,11 +63,7 @@ class SnapshotRefType(str, Enum):
 
 
 def ref_type(given: Any) -> SnapshotRefType:
-    """Return a type of reference, given itself or by name, ignoring case.
-
-    Raises:
-        ValidationError: If it is neither branch nor tag.
-    """
+    """Return a type of reference, given itself or by name, ignoring case."""
     try:
         return SnapshotRefType(given.lower() if isinstance(given, str) else given)
     except ValueError:
@@ -355,11 +351,7 @@ class MetadataLogEntry:
 
 
 def _check_longs(value: Any, *names: str) -> None:
-    """Check that members of a value are 64-bit integers, and convert them to Python's.
-
-    Raises:
-        ValidationError: If one of them is not.
-    """
+    """Check that members of a value are 64-bit integers, and convert them to Python's."""
     for name in names:
         number = checked_int(name, getattr(value, name), -MAX_LONG - 1, MAX_LONG)
         object.__setattr__(value, name, number)

@@ -234,9 +234,6 @@ def assign_fresh_sort_order_ids(
     """Return the sort order for a new table: sources by name in the new schema, with id 1.
 
     An unsorted order keeps its id 0.
-
-    Raises:
-        ValidationError: If a source column does not exist.
     """
     if order.is_unsorted:
         return UNSORTED_SORT_ORDER

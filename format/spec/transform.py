@@ -431,11 +431,7 @@ _BY_NAME: dict[str, Transform] = {
 
 
 def as_transform(given: Any) -> Transform:
-    """Return a transform, given itself, by its text, or as PyIceberg's.
-
-    Raises:
-        ValidationError: If the argument is none of these.
-    """
+    """Return a transform, given itself, by its text, or as PyIceberg's."""
     if isinstance(given, Transform):
         return given
     if isinstance(given, str):

@@ -37,12 +37,7 @@ _SAFE_DAYS = 3_000_000
 
 
 def apply(transform: Transform, array: Any) -> Any:
-    """Apply a transform to an Array or ChunkedArray; the result has the same shape.
-
-    Raises:
-        ValidationError: If the transform does not apply to arrays of this type.
-        UnsupportedError: If the transform is unknown.
-    """
+    """Apply a transform to an Array or ChunkedArray; the result has the same shape."""
     if isinstance(array, pa.ChunkedArray):
         chunks = [apply(transform, chunk) for chunk in array.chunks]
         kind = chunks[0].type if chunks else apply(transform, pa.array([], array.type)).type

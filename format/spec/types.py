@@ -404,22 +404,14 @@ def _only_nulls(what: str) -> SchemaError:
 
 
 def _one_type(what: str, given: Any, alias: Any) -> IcebergType:
-    """Return the type of a part, given under either of its names.
-
-    Raises:
-        SchemaError: If it is given under both, or is not a type.
-    """
+    """Return the type of a part, given under exactly one of its names."""
     if given is not None and alias is not None:
         raise SchemaError(f"Give either {what}_type or {what}", hint="Give exactly one of both.")
     return as_type(alias if given is None else given)
 
 
 def as_type(given: Any) -> IcebergType:
-    """Return a type, given itself, by its string, or as PyIceberg's.
-
-    Raises:
-        SchemaError: If the argument is none of these.
-    """
+    """Return a type, given itself, by its string, or as PyIceberg's."""
     if isinstance(given, IcebergType):
         return given
     if isinstance(given, str):

@@ -39,19 +39,12 @@ class ColumnSketches:
     A column that has a sketch of an ancestor, after which there are only appends, goes on from it.
 
     Args:
-        metadata: Metadata of the table.
-        io: File system that holds the table.
-        snapshot: The snapshot.
-        schema: The snapshot's schema.
         field_ids: Field ids of the columns: of primitive types, in no list or map.
 
     Attributes:
         kept: What the snapshot's own statistics file has about other fields, with the bytes.
         unused: The reason why an older statistics file is not used; None if there is none.
         unread: The rows to read, with the columns to read of them.
-
-    Raises:
-        MissingDependencyError: If datasketches is not installed.
     """
 
     def __init__(
@@ -84,27 +77,11 @@ class ColumnSketches:
         return not self.unread
 
     def add(self, field_id: int, content: bytes, source: str) -> None:
-        """Add the values of a sketch made elsewhere.
-
-        Args:
-            field_id: The column's field id.
-            content: The compact form of the sketch.
-            source: Where it comes from, for errors.
-
-        Raises:
-            CorruptFileError: If it is not a sketch.
-        """
+        """Add the values of a sketch in compact form; `source` is for errors."""
         self._sketches[field_id].add_sketch(content, source)
 
     def read(self, advance: Callable[[int], None]) -> None:
-        """Add the values of the rows to read.
-
-        Args:
-            advance: A function that takes numbers of rows, as they are read.
-
-        Raises:
-            CorruptFileError: If a file is damaged.
-        """
+        """Add the values of the rows to read; `advance` takes numbers of rows read."""
         for part in self.unread:
             columns = [(column_path(self._schema, each), each) for each in part.field_ids]
             for batch in part.batches(self._io):
@@ -187,8 +164,6 @@ class UnreadRows:
     """Columns to read from the same files.
 
     Attributes:
-        scan: The scan of these columns.
-        field_ids: Their field ids.
         base: The snapshot whose values are known: only rows appended to it are read; None to read
             all rows.
         row_count: The number of rows, as far as summaries tell.

@@ -37,11 +37,7 @@ def distinct_hashes(values: pa.Array, field_type: PrimitiveType) -> Hashes:
     """Return the hashes of values, of 63 bits; some may be there several times.
 
     Nulls have none, and neither has empty text or a value of no bytes: DataSketches leaves them
-    out.
-
-    Args:
-        values: Values of a column, in the Arrow type of its Iceberg type.
-        field_type: The Iceberg type.
+    out. Values are in the Arrow type of the Iceberg type.
     """
     array = plain_array(values.drop_null())
     if isinstance(array, pa.ExtensionArray):
@@ -99,9 +95,7 @@ def _byte_hashes(values: list[bytes]) -> Hashes:
 def _hashes(words: Hashes, width: int) -> Hashes:
     """Return the first half of MurmurHash3_x64_128 of values of at most 8 bytes.
 
-    Args:
-        words: The bytes of each value, the first one in the lowest bits.
-        width: Number of bytes of a value.
+    The first of a value's `width` bytes is in the lowest bits of its word.
     """
     mixed = _rotated(words * _C1) * _C2
     first = mixed ^ np.uint64(SEED ^ width)

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 
 def newest_statistics(metadata: TableMetadata, snapshot_id: int | None) -> Mapping[str, Any] | None:
-    """Return the statistics file of a snapshot, or of its newest ancestor that has one.
-
-    Args:
-        metadata: Metadata of the table.
-        snapshot_id: The snapshot; None if the table has none.
-    """
+    """Return the statistics file of a snapshot, or of its newest ancestor that has one."""
     if not metadata.statistics:
         return None
     by_snapshot = {file.get("snapshot-id"): file for file in metadata.statistics}
@@ -50,12 +45,7 @@ def write_statistics(
 ) -> dict[str, Any]:
     """Write the statistics file of a snapshot; return its description in table metadata.
 
-    Args:
-        io: File system for the file.
-        metadata: Metadata of the table.
-        snapshot: The snapshot.
-        sketches: Sketches of its columns by field id.
-        others: More blobs for the file, with their bytes.
+    The file has `sketches` by field id, and `others`: more blobs, with their bytes.
     """
     location = f"{metadata_folder(metadata)}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
     sequence_number = snapshot.sequence_number or 0
@@ -124,11 +114,7 @@ class SetStatistics(PendingUpdate):
         self._update = SetPartitionStatisticsUpdate if of_partitions else SetStatisticsUpdate
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`.
-
-        Raises:
-            NoSuchSnapshotError: If the snapshot has expired meanwhile.
-        """
+        """Implement `PendingUpdate.apply`; NoSuchSnapshotError if the snapshot has expired."""
         snapshot_id = self._statistics["snapshot-id"]
         if base.snapshot_by_id(snapshot_id) is None:
             raise NoSuchSnapshotError(

@@ -28,12 +28,9 @@ _WHOLE_PART: Final = struct.pack("<f", 1.0)
 
 
 class ThetaSketch:
-    """A sketch of the distinct values of one column, as Iceberg Java's `compute_table_stats`.
+    """A sketch of one column's distinct values, as Iceberg Java's `compute_table_stats`.
 
     The result does not depend on how values are divided among sketches.
-
-    Raises:
-        MissingDependencyError: If datasketches is not installed.
     """
 
     def __init__(self) -> None:
@@ -43,12 +40,7 @@ class ThetaSketch:
         self._theta = np.uint64(_MAX_THETA)
 
     def add(self, values: pa.Array, field_type: PrimitiveType) -> None:
-        """Add values of the column; nulls do not count.
-
-        Args:
-            values: The values, in the Arrow type of its Iceberg type.
-            field_type: The Iceberg type.
-        """
+        """Add values in the Arrow type of `field_type`; nulls do not count."""
         hashes = distinct_hashes(values, field_type)
         hashes = np.unique(hashes[hashes < self._theta])
         if len(hashes):
@@ -56,15 +48,7 @@ class ThetaSketch:
             self._add(self._library.compact_theta_sketch.deserialize(head + hashes.tobytes()))
 
     def add_sketch(self, content: bytes, path: str) -> None:
-        """Add the values of another sketch.
-
-        Args:
-            content: Its compact form.
-            path: The location of its file, for errors.
-
-        Raises:
-            CorruptFileError: If it is not a compact theta sketch of the default seed.
-        """
+        """Add the values of another sketch, in compact form and of the default seed."""
         try:
             self._add(self._library.compact_theta_sketch.deserialize(content))
         except (RuntimeError, ValueError, IndexError) as error:

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 
 class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
-    """A `pyarrow.fs.FileSystemHandler` that never overwrites or appends: files are immutable.
-
-    Args:
-        files: The storage.
-        type_name: The name Arrow shows for it.
-    """
+    """A `pyarrow.fs.FileSystemHandler` that never overwrites or appends: files are immutable."""
 
     def __init__(self, files: FileSystem, type_name: str) -> None:
         self._files = files
@@ -82,11 +77,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
             self.delete_dir(f"{path.rstrip('/')}/{name}")
 
     def delete_root_dir_contents(self) -> None:
-        """Refuse to delete everything.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Refuse to delete everything."""
         raise UnsupportedError(
             "A whole storage is never deleted",
             hint="name the folder whose files are to be deleted",
@@ -121,11 +112,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
         return pa.PythonFile(_Output(self._files, path), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:  # noqa: ARG002
-        """Refuse to append.
-
-        Raises:
-            UnsupportedError: Always.
-        """
+        """Refuse to append."""
         raise UnsupportedError(
             f"Cannot append to {path}: files of tables are immutable",
             hint="write another file",

@@ -15,8 +15,7 @@ from threading import local
 class Creations:
     """The `FileIO.side_by_side` block of each thread.
 
-    Args:
-        at_once: Maximum number of files, of at most 8 MiB each, in flight or queued.
+    At most `at_once` files, of at most 8 MiB each, are in flight or queued.
     """
 
     def __init__(self, at_once: int) -> None:

@@ -26,7 +26,6 @@ class DelegationToken:
 
     Attributes:
         identifier: Identifies the owner; opaque to icecomb.
-        password: Secret that proves it.
         service: Distinguishes tokens of several services of one kind; often empty.
         written: The whole token, as Hadoop's `Token` serializes itself.
         kind: Kind of token, such as ``HIVE_DELEGATION_TOKEN``.
@@ -45,11 +44,7 @@ class DelegationToken:
 
     @classmethod
     def of_url_text(cls, text: str) -> DelegationToken:
-        """Decode a token that Hadoop's ``Token.encodeToUrlString`` wrote.
-
-        Raises:
-            ConfigurationError: If it is not a token; the text is not shown.
-        """
+        """Decode a token that Hadoop's ``Token.encodeToUrlString`` wrote; errors hide it."""
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             return _Reader(data, 0).token()
@@ -61,14 +56,10 @@ class DelegationToken:
 
 
 def give_tokens(name: str, tokens: Iterable[str]) -> str:
-    """Keep tokens in the memory of this process, replacing those of the same name.
+    """Keep tokens of the owner `name` in memory; return a source to pass to `find_tokens`.
 
-    Args:
-        name: Owner of the tokens.
-        tokens: Tokens in the form that `DelegationToken.of_url_text` reads.
-
-    Returns:
-        A token source to pass to `find_tokens` as a path.
+    They replace tokens of the same name, and are in the form that `DelegationToken.of_url_text`
+    reads.
     """
     source = f"{MEMORY}{name}"
     _given[source] = tuple(map(DelegationToken.of_url_text, tokens))
@@ -78,12 +69,11 @@ def give_tokens(name: str, tokens: Iterable[str]) -> str:
 def token_sources(listed: str | None) -> tuple[str, ...]:
     """Return the sources to search for tokens, in order.
 
+    Those are the listed sources, then the file named by the environment; that one is left out if
+    any tokens are held in memory, as those belong to another user or are newer.
+
     Args:
         listed: ``hadoop.token.files``: comma-separated files, or one file with commas in its name.
-
-    Returns:
-        The listed sources, then the file named by the environment; that one is left out if any
-        tokens are held in memory, as those belong to another user or are newer.
     """
     named = [listed] if listed and Path(listed).is_file() else (listed or "").split(",")
     found = [each.strip() for each in named]
@@ -93,29 +83,16 @@ def token_sources(listed: str | None) -> tuple[str, ...]:
 
 
 def find_token(path: str, kind: str, service: str | None = None) -> DelegationToken | None:
-    """Return the first token of a kind in a token file.
-
-    Args:
-        path: Token source; see `find_tokens`.
-        kind: Kind of token, such as ``HIVE_DELEGATION_TOKEN``.
-        service: Service the token must be for; None = any.
-
-    Raises:
-        ConfigurationError: If the file cannot be read or has another format.
-    """
+    """Return the first token of a kind in a token source; for any service by default."""
     found = (one for one in find_tokens(path) if one.kind == kind)
     return next((one for one in found if service is None or one.service == service), None)
 
 
 def find_tokens(path: str) -> tuple[DelegationToken, ...]:
-    """Read the tokens that a token file holds now.
+    """Read the tokens that a token source holds now.
 
-    Args:
-        path: A file in the format of Hadoop's ``Credentials`` (version 0, Writable), or the
-            result of `give_tokens`.
-
-    Raises:
-        ConfigurationError: If the file cannot be read or has another format.
+    It is a file in the format of Hadoop's ``Credentials`` (version 0, Writable), or the result of
+    `give_tokens`.
     """
     if path.startswith(MEMORY):
         return _given.get(path, ())
@@ -183,12 +160,7 @@ class _Reader:
 
 
 def token_file(token: DelegationToken, kind: str) -> bytes:
-    """Return the bytes of a token file with one token.
-
-    Args:
-        token: The token.
-        kind: Kind to write, such as ``HIVE_DELEGATION_TOKEN``.
-    """
+    """Return the bytes of a token file with one token, written as of kind `kind`."""
     service = token.service.encode()
     parts = (token.identifier, token.password, kind.encode(), service)
     alias = service or kind.encode()

@@ -17,15 +17,7 @@ _PIECE_BYTES: Final = 1 << 20
 def copy_file(io: FileIO, location: str, target: str) -> None:
     """Copy a file; the target has its name when it is whole.
 
-    Args:
-        io: File system that holds both.
-        location: The file, which stays as it is.
-        target: The location of the copy.
-
-    Raises:
-        FileAlreadyExistsError: If there is a file at the target.
-        FileIOError: If the copy has another length; it is deleted again.
-        NoSuchFileError: If there is no such file.
+    FileAlreadyExistsError is raised if there is a file at the target.
     """
     size = io.size(location)
     with io.open_input(location) as source, io.create_stream(target) as out:

@@ -46,12 +46,7 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class FolderEntries:
-    """The files and folders directly in one folder.
-
-    Attributes:
-        files: The files, in order of their names.
-        folders: The sorted names of the folders; links do not count.
-    """
+    """The files and folders directly in one folder, by name; links are not folders."""
 
     files: Sequence[FileStatus]
     folders: Sequence[str]
@@ -189,11 +184,7 @@ class FileSystem(ABC):
 
 
 def draft_name(start: str = "") -> str:
-    """Return a unique hidden name for a file that is not complete yet.
-
-    Args:
-        start: Text after the leading dot.
-    """
+    """Return a unique hidden name, `start` after the dot, for a file not complete yet."""
     return f".{start}{'.' if start else ''}{uuid.uuid4().hex}.tmp"
 
 
@@ -221,11 +212,9 @@ def is_missing(location: str) -> NoSuchFileError:
 
 
 def state_unknown(location: str, lost: IcecombError) -> FileStateUnknownError:
-    """Return the error for a file of which it is unknown whether it exists or may still appear.
+    """Return the error for a file that may or may not exist, or may still appear.
 
-    Args:
-        location: The file.
-        lost: The error by which the response was lost.
+    The error `lost` is that by which the response was lost.
     """
     return FileStateUnknownError(
         f"It is not known whether {location} was created: {lost.message}",

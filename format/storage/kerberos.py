@@ -67,10 +67,6 @@ class SecurityContext:
         service: Service principal such as ``hive/host.example.com@REALM``; the realm is optional.
         principal: Client principal; None = the one of the ticket cache or the keytab.
         keytab: A keytab file to get tickets with; None = the ticket cache (``kinit``).
-
-    Raises:
-        GssError: If there are no credentials.
-        MissingDependencyError: If the library is not installed.
     """
 
     def __init__(
@@ -85,11 +81,7 @@ class SecurityContext:
             self._acquire(principal, keytab)
 
     def step(self, token: bytes | None) -> bytes:
-        """Return the next token for the service, in response to ``token``; empty if there is none.
-
-        Raises:
-            GssError: If the service or the key distribution center refused.
-        """
+        """Return the next token in response to ``token``; empty if there is none."""
         minor, output, received = c_uint32(), _Buffer(), _buffer(token or b"")
         major = _library().gss_init_sec_context(
             byref(minor),
@@ -124,8 +116,7 @@ class SecurityContext:
     def unwrap(self, data: bytes) -> bytes:
         """Return the data that was passed to `wrap` at the other end.
 
-        Raises:
-            GssError: If it was not sealed by the other end, or was changed in transit.
+        GssError is raised if it was not sealed by the other end, or was changed in transit.
         """
         minor, output, given = c_uint32(), _Buffer(), _buffer(data)
         major = _library().gss_unwrap(

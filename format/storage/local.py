@@ -62,9 +62,8 @@ class LocalFileSystem(FileSystem):
     What deletes or moves follows no link in a path that another user made, root aside: who may
     write to a folder could otherwise lead it to files of whoever runs this, at any moment.
 
-    Args:
-        properties: Settings; `local.sync-data-files` = `false` lets the operating system decide
-            when the bytes of streams reach the disk.
+    If `local.sync-data-files` is `false`, the operating system decides when the bytes of streams
+    reach the disk.
     """
 
     is_local = True
@@ -370,11 +369,7 @@ def _local_path(location: str) -> str:
 
 
 def _as_utf_8(path: str) -> str:
-    """Return the text whose UTF-8 is the name of a file.
-
-    Raises:
-        ValidationError: If there is none.
-    """
+    """Return the text whose UTF-8 is the name of a file; ValidationError if there is none."""
     try:
         return os.fsencode(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -412,11 +407,7 @@ def _kind(found: os.stat_result) -> str:
 
 
 def _make_folders(folder: str) -> list[str]:
-    """Create a folder and those above it; sync the parent of each new one, and return the new ones.
-
-    Raises:
-        FileIOError: If one of them is not a folder.
-    """
+    """Create a folder and those above it; sync the parent of each new one, and return these."""
     missing = []
     path = folder
     while path != "/":
@@ -513,10 +504,9 @@ def _delete(name: str, folder: int) -> OSError | None:
 
 @contextmanager
 def _opened(folder: str) -> Iterator[int]:
-    """Open a folder by its absolute path, part by part, so that nobody exchanges one meanwhile.
+    """Open a folder by its absolute path, part by part, so that nobody can exchange a part.
 
-    Raises:
-        PermissionError: If a part is a link that another user made, root aside.
+    PermissionError is raised if a part is a link that another user made, root aside.
     """
     parts = [part for part in reversed(folder.split("/")) if part]
     links = 0

@@ -22,16 +22,7 @@ _LOCAL: Final = "file"
 
 
 def check_local_names(io: FileIO, by: str, locations: Sequence[str] | pa.Array) -> None:
-    """Refuse local files that a file on another storage names.
-
-    Args:
-        io: File system that holds the files.
-        by: The location of the file that names them.
-        locations: The locations that it names.
-
-    Raises:
-        ValidationError: If one is local, and `local.allowed-prefixes` does not allow it.
-    """
+    """Refuse local files named by a file on other storage, unless `local.allowed-prefixes`."""
     if io.scheme_of(by) == _LOCAL:
         return
     # most are spelled alike

@@ -67,8 +67,6 @@ def plain_locations(
     On storage of unknown kinds every text names a file of its own.
 
     Args:
-        locations: The locations, as strings.
-        properties: Properties of the `FileIO`, which name the HDFS clusters.
         any_cluster: Whether equal paths on different clusters or in different buckets are equal,
             too. Needed to decide whether a file may be deleted: a cluster may have several names,
             and a bucket access points.
@@ -105,11 +103,9 @@ def plain_locations(
 def linked_texts(
     locations: pa.Array | Iterable[str], properties: Mapping[str, str], *, names: bool = True
 ) -> list[str]:
-    """Return texts that are equal where locations name the same file, also through a local link.
+    """Return texts that are equal where locations name the same file, also by a local link.
 
     Args:
-        locations: The locations, as strings.
-        properties: Properties of the `FileIO`, which name the HDFS clusters.
         names: Whether a link is followed that is the file itself, too: who deletes a file deletes
             the link.
     """
@@ -140,13 +136,7 @@ def outside(
 ) -> frozenset[str]:
     """Return the files that are in none of the folders, however their paths are spelled.
 
-    A folder of a local disk that is a link is where it leads.
-
-    Args:
-        folders: The folders.
-        locations: The files.
-        properties: Properties of the `FileIO`, which name the HDFS clusters.
-        names: See `linked_texts`.
+    A folder of a local disk that is a link is where it leads; for `names` see `linked_texts`.
     """
     given = list(locations)
     starts = tuple(f"{one.rstrip('/')}/" for one in linked_texts(folders, properties))
@@ -156,12 +146,9 @@ def outside(
 
 
 def led_out(folder: str, locations: Iterable[str], properties: Mapping[str, str]) -> frozenset[str]:
-    """Return the files that links below a local folder lead out of it; elsewhere there are none.
+    """Return the files that links below a local folder lead out of it; elsewhere none.
 
-    Args:
-        folder: The folder, which may be a link itself.
-        locations: Files below it, as their paths say.
-        properties: Properties of the `FileIO`, which name the HDFS clusters.
+    The folder may be a link itself; the files are below it, as their paths say.
     """
     is_local = plain_texts([folder], properties)[0].startswith("/")
     return outside([folder], locations, properties) if is_local else frozenset()
@@ -181,11 +168,7 @@ def hadoop_location(location: str) -> str:
 
 
 def check_table_location(location: str) -> None:
-    """Refuse a folder that engines would not agree on; see `is_ambiguous`.
-
-    Raises:
-        ValidationError: If the location is ambiguous.
-    """
+    """Refuse a folder that engines would not agree on; see `is_ambiguous`."""
     if is_ambiguous(location):
         raise ValidationError(
             f"A table cannot be at {location}: for engines that write through Hadoop that is "
@@ -196,11 +179,7 @@ def check_table_location(location: str) -> None:
 
 
 class _Settings:
-    """Hadoop's settings, read once for many locations.
-
-    Args:
-        properties: Properties of the `FileIO`.
-    """
+    """Hadoop's settings, read once for many locations."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._given = properties

@@ -9,14 +9,7 @@ from typing import Any, Final
 
 
 class Upload(io.RawIOBase):
-    """A stream whose content is not known to have arrived until the upload is finished.
-
-    Args:
-        location: The file, for messages.
-
-    Attributes:
-        written: Number of bytes written so far.
-    """
+    """A stream whose content is not known to have arrived until the upload is finished."""
 
     def __init__(self, location: str) -> None:
         super().__init__()
@@ -35,12 +28,7 @@ _HELD: Final = 8 << 20
 
 
 class HeldOutput(io.RawIOBase):
-    """The output stream of a data file.
-
-    Args:
-        begin: Function that begins an upload.
-        stack: Exit stack that finishes the upload when the caller's block ends.
-    """
+    """The output stream of a data file; `stack` finishes the upload when the block ends."""
 
     def __init__(self, begin: Begin, stack: ExitStack) -> None:
         super().__init__()
@@ -58,11 +46,7 @@ class HeldOutput(io.RawIOBase):
         return len(self._held) if self._upload is None else self._upload.written
 
     def write(self, data: Any, /) -> int:
-        """Buffer a chunk; once the buffer is full, send everything immediately.
-
-        Raises:
-            FileIOError: If the file is refused or the storage is unavailable.
-        """
+        """Buffer a chunk; once the buffer is full, send everything immediately."""
         piece = memoryview(data).cast("B")
         if self._upload is None:
             if len(self._held) + len(piece) <= _HELD:

@@ -14,15 +14,8 @@ def create_own(io: FileIO, location: str, data: bytes) -> None:
     """Create a file; treat an existing one with the same bytes as created by this call.
 
     A proxy in between may send a request twice, and the response to the second says that the file
-    exists. If several writers use one name, equal bytes prove nothing.
-
-    Args:
-        io: File system to write to.
-        location: A name no other writer uses, or one under which equal bytes are as good.
-        data: The complete content.
-
-    Raises:
-        FileAlreadyExistsError: If a file with other content has the name; it is unchanged.
+    exists. If several writers use one name, equal bytes prove nothing: no other writer may use it,
+    or equal bytes must be as good.
     """
     try:
         io.create(location, data)

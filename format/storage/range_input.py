@@ -31,7 +31,6 @@ class RangeInput:
 
     Args:
         read_range: Function that reads a range of the file; called by several threads at a time.
-        location: The file, for messages.
         size: Length of the file in bytes.
         source: Source of that length, for messages; None = the table's metadata, not the storage:
             then one more byte is requested at the end, and there must be none.
@@ -90,9 +89,8 @@ class RangeInput:
     def read(self, length: int | None = -1) -> bytes:
         """Read up to `length` bytes, fewer only at the end of the file.
 
-        Raises:
-            CorruptFileError: If the file is shorter or longer than stated.
-            NoSuchFileError: If there is no file, which is noticed here if its size was given.
+        CorruptFileError is raised if the file is shorter or longer than stated. A missing file is
+        noticed only here if its size was given.
         """
         rest = max(self._size - self._position, 0)
         wanted = rest if length is None or length < 0 else min(length, rest)

@@ -42,11 +42,7 @@ class SiteProperty:
 
 
 def read_site_files(paths: Iterable[Path]) -> dict[str, SiteProperty]:
-    """Read the properties of the files that exist; later files win.
-
-    Raises:
-        ConfigurationError: If one cannot be read or is not such a file; names file and line.
-    """
+    """Read the properties of the files that exist; later files win."""
     found: dict[str, SiteProperty] = {}
     for path in paths:
         for name, value in _Reader(path, ()).read():
@@ -58,11 +54,7 @@ def read_site_files(paths: Iterable[Path]) -> dict[str, SiteProperty]:
 def resolve(
     properties: Mapping[str, SiteProperty], name: str, environment: Mapping[str, str]
 ) -> str:
-    """Return the value of a property with its references replaced; unknown ones are kept.
-
-    Raises:
-        ConfigurationError: If the references form a cycle.
-    """
+    """Return the value of a property with its references replaced; unknown ones are kept."""
     text = properties[name].value
     for _ in range(_DEEPEST):
         found = _REFERENCE.search(text)

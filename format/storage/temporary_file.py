@@ -19,12 +19,7 @@ def keeping(what: str) -> Iterator[None]:
 
 
 def cannot_keep(what: str, error: OSError) -> FileIOError:
-    """Return the error to raise if the temporary folder is full, or cannot be written to.
-
-    Args:
-        what: The contents of the file, for the message.
-        error: The system's error.
-    """
+    """Return the error for a full or unwritable temporary folder; `what` names the contents."""
     return FileIOError(
         f"Cannot keep {what} in {tempfile.tempdir or 'a temporary folder'}: {error.strerror}",
         hint="free space there, or set TMPDIR to a folder with free space",

@@ -21,12 +21,7 @@ _DECIMALS: Final = frozenset(kind for kind, *_ in layout.DECIMALS)
 
 
 def decode(metadata: bytes, value: bytes) -> Any:
-    """Return the Python value of a variant; see `Variant.to_python`.
-
-    Raises:
-        UnsupportedError: If the version, or a type, is not known.
-        ValidationError: If the bytes are not a variant, or it has more than 500 levels.
-    """
+    """Return the Python value of a variant, of at most 500 levels; see `Variant.to_python`."""
     end = layout.extent(value, 0, len(value))
     return _Decoder(names_of(metadata), value).value(0, end, 0)
 

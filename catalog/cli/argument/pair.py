@@ -8,15 +8,9 @@ import click
 
 
 def pairs(option: str, given: Iterable[str], form: str = "KEY=VALUE") -> dict[str, str]:
-    """Return the values of an option that is given once for each name.
+    """Return the values of an option that is given once for each name, such as ``--set``.
 
-    Args:
-        option: The option, such as ``--set``.
-        given: Its arguments.
-        form: The form that the message names.
-
-    Raises:
-        click.UsageError: If one has another form, or a name comes twice.
+    The message names `form`; another form, or a repeated name, raises click.UsageError.
     """
     found: dict[str, str] = {}
     for text in given:

@@ -39,14 +39,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state that options name; by default the current one.
-
-    Attributes:
-        branch: A branch, for its head.
-        tag: A tag.
-        snapshot_id: A snapshot's id.
-        at: A time, in milliseconds since 1970 UTC.
-    """
+    """The state that options name, or the current one; `at` is milliseconds since 1970 UTC."""
 
     branch: str | None = None
     tag: str | None = None
@@ -59,12 +52,7 @@ class State:
         return self == State()
 
     def snapshot(self, metadata: TableMetadata) -> Snapshot | None:
-        """Return the snapshot; None only if the table, or its main branch, has none yet.
-
-        Raises:
-            NoSuchSnapshotError: If there is no such snapshot, branch or tag.
-            ValidationError: If the branch is a tag, or the tag a branch.
-        """
+        """Return the snapshot; None only if the table, or its main branch, has none yet."""
         from icecomb.format.operation.snapshot_management import RefEdit
         from icecomb.format.spec.snapshot import SnapshotRefType
 
@@ -110,8 +98,7 @@ class State:
 def state_of(text: str, metadata: TableMetadata) -> State:
     """Parse a word that names a state: a snapshot's id, a branch or tag, a time, or an age.
 
-    Raises:
-        ValidationError: If it is none of these, or both an id and the name of something else.
+    ValidationError is raised for both an id and the name of something else.
     """
     now = int(time.time() * 1000)
     ref = metadata.refs.get(text)

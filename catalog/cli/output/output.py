@@ -30,10 +30,9 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 class Output(Protocol):
-    """A form of output.
+    """A form of output: a command prints one list, or facts about one thing or several.
 
-    A command prints one list, or facts about one thing or several; further output for people
-    depends on `Application.form`.
+    Further output for people depends on `Application.form`.
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -43,15 +43,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of bars and texts.
-
-    Attributes:
-        title: The heading.
-        height: Its height; its width is `WIDTH`.
-        bars: Rectangles.
-        texts: Texts.
-        base: Height of a horizontal line across it; 0 for none.
-    """
+    """A chart of bars and texts, `WIDTH` wide; `base` is the height of a line, 0 for none."""
 
     title: str
     height: int

@@ -32,11 +32,7 @@ _SHORT: Final = 120
 
 
 def template() -> Template:
-    """Return the template of the page.
-
-    Raises:
-        MissingDependencyError: If jinja2 is not installed.
-    """
+    """Return the template of the page."""
     jinja2 = optional_library("jinja2", "icecomb health --html needs jinja2", "icecomb[health]")
     made = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
@@ -54,11 +50,7 @@ def template() -> Template:
 
 
 def check_writable(page: str) -> None:
-    """Refuse a file that could not be written later.
-
-    Raises:
-        click.UsageError: If its folder does not exist.
-    """
+    """Refuse a file that could not be written later, as its folder does not exist."""
     folder = Path(page).absolute().parent
     if not folder.is_dir():
         raise click.UsageError(f"--html {page}: there is no folder {folder}")
@@ -69,11 +61,7 @@ def write(
 ) -> None:
     """Write the page; a file of this name is replaced once the page is complete.
 
-    Args:
-        page: The template, from `template`.
-        place: The file to write.
-        tables: The tables, the worst first.
-        options: Global options that printed commands need.
+    The tables come with the worst first; `options` are global ones that printed commands need.
     """
     count, state = summary(tables)
     text = page.render(

@@ -38,11 +38,9 @@ _METRICS: Final = {name: f"table_{name}" for name in _COUNTS} | {"size": "table_
 def show_tables(
     application: Application, tables: Sequence[TableHealth], options: Sequence[str]
 ) -> None:
-    """Print tables in the requested form; CSV has a line per finding, or one without findings.
+    """Print tables, the worst first; CSV has a line per finding, or one without findings.
 
     Args:
-        application: The application that prints them.
-        tables: The tables, the worst first.
         options: Global options that printed commands need.
     """
     output = application.output

@@ -22,11 +22,7 @@ _CODES = {
 
 
 def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
-    """Print a line per table, and the number of tables of each outcome.
-
-    Returns:
-        The exit code of the worst outcome: 4, 1, 3 or 0.
-    """
+    """Print a line per table and counts by outcome; return the worst exit code (4, 1, 3, 0)."""
     found = list(outcomes)
     counted = Counter(one.status for one in found)
     worst_first = sorted(found, key=lambda one: list(StepStatus).index(one.status))

@@ -56,13 +56,10 @@ def show_plan(output: Output, plan: MigrationPlan) -> None:
 
 
 def show_plans(application: Application, plans: Iterable[MigrationPlan]) -> int:
-    """Print plans of many tables in the requested form.
+    """Print plans of many tables in the requested form; return exit code 3 if one is blocked.
 
     Text has a line per table, and then the obstacles with the number of their tables. CSV has a
     line per finding, printed as soon as it is known, or one line for a table without findings.
-
-    Returns:
-        The exit code: 3 if one is blocked.
     """
     blocked = False
 

@@ -15,15 +15,9 @@ _T = TypeVar("_T")
 
 
 def result(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) -> _T:
-    """Return the value of the struct that a reply carries.
+    """Return the value of the struct in a reply, ``raw``; ValueError if it has no result.
 
-    Args:
-        raw: The whole reply.
-        convert: Converts the struct's bytes to a value.
-        nested: Whether to use the first field of the reply's result, a struct.
-
-    Raises:
-        ValueError: If the reply has no result.
+    If ``nested``, use the first field of the reply's result, a struct.
     """
     found = _field(raw, nested=nested)
     return convert(raw[found.value : found.end])
@@ -56,11 +50,7 @@ def missing_namespace(name: str) -> Iterator[None]:
 
 
 def check_possible(database: str, name: str) -> None:
-    """Check that a name can be a table's: some databases fail on others.
-
-    Raises:
-        NoSuchTableError: If a name contains a NUL character.
-    """
+    """Check that a name can be a table's, without NUL: some databases fail on others."""
     if "\0" in database + name:
         raise _no_table(database, name)
 

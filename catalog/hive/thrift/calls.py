@@ -42,10 +42,7 @@ _LOG: Final = logging.getLogger(__name__)
 class Form(Generic[_T]):
     """One of several forms of a call, depending on the server's version.
 
-    Attributes:
-        method: The server's name of the call.
-        arguments: The encoded arguments.
-        result: Converts the reply's bytes to a value.
+    The arguments are encoded; ``result`` converts the reply's bytes to a value.
     """
 
     method: str
@@ -56,9 +53,7 @@ class Form(Generic[_T]):
 class Calls:
     """The sender of calls, used by every thread of a client.
 
-    Args:
-        locate: Returns the addresses; called before each new connection.
-        settings: Settings of connections.
+    The addresses are asked of ``locate`` before each new connection.
     """
 
     def __init__(self, locate: Callable[[], tuple[str, ...]], settings: ConnectionSettings) -> None:
@@ -110,7 +105,6 @@ class Calls:
         """Send a call that changes nothing (or nothing more when repeated).
 
         Args:
-            method: The server's name of the call.
             *arguments: The arguments of the generated client's method.
             result: Converts the reply's bytes to a value; default the generated client's value.
         """
@@ -145,11 +139,8 @@ class Calls:
     def send(self, method: str, send: Callable[[Connection], _T]) -> _T:
         """Send one call on a pooled connection.
 
-        Raises:
-            UnreachableError: If it was not sent.
-            ReplyLostError: If it was sent, and the connection broke.
-            MissingCallError: If the server does not have the call.
-            RefusedError: If the server answered with an exception.
+        UnreachableError means that it was not sent, ReplyLostError that it was sent and the
+        connection broke, MissingCallError that the server does not have the call.
         """
         with Holding() as held, held:
             connection = self.pool.borrow(held, self._pin)

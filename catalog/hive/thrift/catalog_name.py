@@ -15,8 +15,7 @@ DEFAULT_CATALOG: Final = "hive"
 class CatalogName:
     """The name of a catalog in calls, in the two forms of Hive 3 and 4 (HIVE-18755).
 
-    Attributes:
-        name: The catalog's name; None for the server's default, or for servers without catalogs.
+    It is None for the server's default, or for servers without catalogs.
     """
 
     name: str | None = None

@@ -77,7 +77,6 @@ class HiveClient:
     Args:
         uri: ``thrift://host:port``, several separated by commas, or a function that returns it,
             called before each new connection.
-        settings: Settings of connections.
         catalog: The catalog inside the metastore, Hive 3 and later; None for the server's default.
     """
 
@@ -170,11 +169,7 @@ class HiveClient:
         return list(self._calls.read("get_all_databases"))
 
     def database(self, name: str) -> HiveDatabase:
-        """Return a database.
-
-        Raises:
-            NoSuchNamespaceError: If there is none of this name.
-        """
+        """Return a database."""
         with missing_namespace(name):
             found: HiveDatabase = self._calls.read(
                 "get_database",
@@ -184,11 +179,7 @@ class HiveClient:
         return found
 
     def create_database(self, database: HiveDatabase) -> None:
-        """Create a database.
-
-        Raises:
-            NamespaceAlreadyExistsError: If the name is taken.
-        """
+        """Create a database."""
         struct = self._catalog.mark(database_to_wire(database), _DATABASE_CATALOG)
         try:
             with named_limits(database):
@@ -210,12 +201,7 @@ class HiveClient:
             self._calls.write_bytes("alter_database", place + wire.struct_field(2, struct) + b"\0")
 
     def drop_database(self, name: str) -> None:
-        """Drop an empty database; its folder stays.
-
-        Raises:
-            NoSuchNamespaceError: If there is none of this name.
-            NamespaceNotEmptyError: If it still holds tables, views or functions.
-        """
+        """Drop an empty database; its folder stays."""
         # Hive 2.3 answers for a missing database with a NullPointerException.
         self.database(name)
         try:
@@ -233,11 +219,7 @@ class HiveClient:
     # -- tables
 
     def table(self, database: str, name: str) -> HiveTable:
-        """Return a table or view, with everything the server stores about it.
-
-        Raises:
-            NoSuchTableError: If there is none of this name.
-        """
+        """Return a table or view, with everything the server stores about it."""
         check_possible(database, name)
         request = wire.string_field(1, database) + wire.string_field(2, name) + _ABLE + b"\0"
         place = wire.string_field(1, self._catalog.database(database))
@@ -291,10 +273,7 @@ class HiveClient:
     def table_names_of_type(self, database: str, table_type: str, pattern: str = "*") -> list[str]:
         """Return the names of the objects of one Hive type, such as ``VIRTUAL_VIEW``.
 
-        Args:
-            database: The database.
-            table_type: The type.
-            pattern: The names to return; ``*`` stands for any characters.
+        In the pattern, ``*`` stands for any characters.
         """
         place = self._catalog.database(database)
         return list(self._calls.read("get_tables_by_type", place, pattern, table_type))
@@ -310,9 +289,7 @@ class HiveClient:
     def table_names_by_filter(self, database: str, condition: str) -> list[str]:
         """Return the names of the tables that satisfy a condition the server evaluates.
 
-        Raises:
-            NoSuchNamespaceError: If there is no such database.
-            RefusedError: If the server cannot evaluate it (its database lacks the comparison).
+        RefusedError is raised if it cannot (its database lacks the comparison).
         """
         place = self._catalog.database(database)
         try:
@@ -323,12 +300,7 @@ class HiveClient:
             raise
 
     def create_table(self, table: HiveTable) -> None:
-        """Create a table or view.
-
-        Raises:
-            TableAlreadyExistsError: If the name is taken.
-            NoSuchNamespaceError: If there is no such database.
-        """
+        """Create a table or view."""
         struct = self._catalog.mark(table_to_wire(table), _TABLE_CATALOG)
         try:
             with named_limits(table):
@@ -353,14 +325,7 @@ class HiveClient:
         """Replace everything the server stores about a table, its name included.
 
         Args:
-            database: The table's current database.
-            name: The table's current name.
-            table: The new entry.
             context: The environment context, such as ``DO_NOT_UPDATE_STATS``.
-
-        Raises:
-            NoSuchTableError: If there is none of this name.
-            RefusedError, ReplyLostError, UnreachableError: See `failure`.
         """
         encoded = wire.string_field(1, self._catalog.database(database))
         encoded += wire.string_field(2, name)
@@ -372,11 +337,7 @@ class HiveClient:
             self._calls.write_bytes("alter_table_with_environment_context", encoded + b"\0")
 
     def drop_table(self, database: str, name: str, *, delete_data: bool = False) -> None:
-        """Drop a table's entry; by default its files stay.
-
-        Raises:
-            NoSuchTableError: If there is none of this name.
-        """
+        """Drop a table's entry; by default its files stay."""
         with missing_table(database, name):
             self._calls.write("drop_table", self._catalog.database(database), name, delete_data)
 
@@ -400,8 +361,8 @@ class HiveClient:
     def check_lock(self, lock_id: int) -> LockAnswer:
         """Return a lock's state; the call is also a heartbeat.
 
-        Raises:
-            RefusedError: With ``NoSuchLockException``, if it expired, was broken or released.
+        A lock that expired, was broken or released raises RefusedError with
+        ``NoSuchLockException``.
         """
         answer = self._calls.read("check_lock", ttypes.CheckLockRequest(lockid=lock_id))
         return LockAnswer(answer.lockid, LockState(answer.state))
@@ -409,8 +370,8 @@ class HiveClient:
     def heartbeat(self, lock_id: int) -> None:
         """Keep a lock from expiring.
 
-        Raises:
-            RefusedError: With ``NoSuchLockException``, if it expired, was broken or released.
+        A lock that expired, was broken or released raises RefusedError with
+        ``NoSuchLockException``.
         """
         self._calls.read("heartbeat", ttypes.HeartbeatRequest(lockid=lock_id, txnid=0))
 

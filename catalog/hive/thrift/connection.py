@@ -32,22 +32,13 @@ _PATIENCE: Final = 3
 
 
 class Connection:
-    """A connection and the generated client on it.
-
-    Args:
-        uri: The address as ``thrift://host:port``.
-        settings: Timeouts and the user.
-        servers: The client's records of servers; the connection adds when one goes away.
+    """A connection and the generated client on it; it adds to ``servers`` when one goes away.
 
     Attributes:
         server: The server's key: the address that answered, and how often it went away before.
         made: Time of the connection, on the monotonic clock.
         missing: Names of the calls that the server is known to lack.
         in_call: Whether a call was begun whose reply was not read to its end.
-
-    Raises:
-        UnreachableError: If nothing listens there, the name does not resolve, or it is not a
-            metastore that speaks as the settings say.
     """
 
     def __init__(self, uri: str, settings: ConnectionSettings, servers: KnownServers) -> None:
@@ -145,11 +136,7 @@ class Connection:
         self._receive(method)
 
     def _receive(self, method: str) -> None:
-        """Read the reply to a call; `reply` has its bytes.
-
-        Raises:
-            TException: If the reply is an exception.
-        """
+        """Read the reply to a call; `reply` has its bytes, an exception raises TException."""
         receive = getattr(self.thrift, f"recv_{method}", self._skip)
         try:
             receive()
@@ -161,8 +148,7 @@ class Connection:
     def _skip(self) -> None:
         """Read the bytes of a reply without decoding its result.
 
-        Raises:
-            TApplicationException: If the server does not know the call either.
+        TApplicationException is raised if the server does not know the call either.
         """
         _, kind, _ = self._protocol.readMessageBegin()
         if kind == TMessageType.EXCEPTION:
@@ -247,11 +233,7 @@ class Connection:
     def _token_of(
         self, user: str, sasl: SaslSettings, settings: ConnectionSettings
     ) -> DelegationToken:
-        """Request a token for acting for a user, in this client's own name.
-
-        Raises:
-            UnreachableError: If the metastore does not issue one.
-        """
+        """Request a token for acting for a user, in this client's own name."""
         from icecomb.format.storage.delegation_token import DelegationToken
 
         ourselves = replace(settings, sasl=replace(sasl, proxy_user=None, token_files=()))
@@ -279,11 +261,7 @@ def _own(uri: str) -> SaslSettings | None:
 
 
 def endpoint(uri: str) -> tuple[str, int]:
-    """Return host and port of ``thrift://host:port`` (the port is optional).
-
-    Raises:
-        ConfigurationError: If it is not such an address.
-    """
+    """Return host and port of ``thrift://host:port`` (the port is optional)."""
     try:
         parts = urlsplit(uri if "://" in uri else f"thrift://{uri}")
         host, port = parts.hostname, parts.port or DEFAULT_PORT

@@ -20,11 +20,9 @@ class Constraint:
 
     Attributes:
         kind: The kind in SQL, such as ``PRIMARY KEY``.
-        name: The constraint's name.
         columns: The columns in order; none for a constraint of the table.
         expression: The expression of a default or a check, as Hive wrote it.
         parent: Database and table that a foreign key refers to.
-        parent_columns: The columns of that table.
         enabled: Whether Hive enforces it.
         relied: Whether Hive's optimizer relies on it.
     """
@@ -75,12 +73,7 @@ _KINDS: Final = (
 
 
 class Constraints:
-    """The constraints of a metastore's tables: `HiveClient.constraints`.
-
-    Args:
-        calls: The sender of calls.
-        catalog: The catalog inside the metastore that holds the tables.
-    """
+    """The constraints of a metastore's tables: `HiveClient.constraints`."""
 
     def __init__(self, calls: Calls, catalog: CatalogName) -> None:
         self._calls = calls

@@ -18,10 +18,7 @@ _LOG: Final = logging.getLogger(__name__)
 class Failover:
     """A connector to the first address that answers; those that failed lately are tried last.
 
-    Args:
-        locate: Returns the addresses; called for each connection.
-        settings: Settings of connections.
-        servers: The client's records of servers.
+    The addresses are asked of ``locate`` for each connection.
     """
 
     def __init__(
@@ -35,11 +32,7 @@ class Failover:
         self._settings = settings
 
     def connect(self) -> Connection:
-        """Open a new connection.
-
-        Raises:
-            UnreachableError: If no address can be reached; the message says why, for each.
-        """
+        """Open a new connection; UnreachableError says for each address why it failed."""
         addresses = list(self._locate())
         if self._settings.random:
             random.shuffle(addresses)
@@ -65,11 +58,7 @@ class Failover:
 
 
 def addresses_of(uri: str) -> tuple[str, ...]:
-    """Return the addresses of ``thrift://a:9083,thrift://b:9083``.
-
-    Raises:
-        ConfigurationError: If one of them is not an address.
-    """
+    """Return the addresses of ``thrift://a:9083,thrift://b:9083``."""
     addresses = tuple(part.strip() for part in uri.split(",") if part.strip())
     for address in addresses or ("",):
         endpoint(address)

@@ -23,11 +23,9 @@ class ReplyLostError(MetastoreError):
 
 
 class RefusedError(MetastoreError):
-    """The server answered with an exception.
+    """An exception of the server, of a kind such as ``NoSuchObjectException``.
 
-    Attributes:
-        kind: The name of the server's exception, such as ``NoSuchObjectException``.
-        answer: The server's own message.
+    The server's own message is ``answer``.
     """
 
     def __init__(

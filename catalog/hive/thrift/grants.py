@@ -24,13 +24,10 @@ class PartitionGrant:
     """A privilege on a partition, or on a column of it, that somebody was granted.
 
     Attributes:
-        values: The partition's values.
         column: The column; empty for the whole partition.
         principal: Name of the user, group or role.
         principal_type: The principal's type, by Thrift's number.
         privilege: The privilege, such as ``SELECT``.
-        grantor: Name of who granted it.
-        grantor_type: The grantor's type.
         with_option: Whether the principal may grant it to others.
         authorizer: The authorizer that set it; None before Hive 3.
     """
@@ -56,12 +53,7 @@ class PartitionGrant:
 
 
 class Grants:
-    """The privileges on partitions of a metastore's tables: `HiveClient.grants`.
-
-    Args:
-        calls: The sender of calls.
-        catalog: The catalog inside the metastore that holds the tables.
-    """
+    """The privileges on partitions of a metastore's tables: `HiveClient.grants`."""
 
     def __init__(self, calls: Calls, catalog: CatalogName) -> None:
         self._calls = calls

@@ -73,11 +73,10 @@ class KnownServers:
         return self._lives.get(address, 0)
 
     def went_away(self, address: str, *, suspect: bool) -> None:
-        """Record that the server at ``address`` closed a connection, or does not answer.
+        """Record that a server closed a connection, or does not answer.
 
-        Args:
-            address: The address as ``thrift://host:port``.
-            suspect: Whether to try other addresses before it for a while.
+        The address is ``thrift://host:port``; if ``suspect``, others are tried before it for a
+        while.
         """
         with self._own_guard():
             self._lives[address] = self.life(address) + 1

@@ -25,12 +25,7 @@ _REMOVAL_CATALOG: Final = 9
 
 
 class Partitions:
-    """The partitions of a metastore's tables: `HiveClient.partitions`.
-
-    Args:
-        calls: The sender of calls.
-        catalog: The catalog inside the metastore that holds the tables.
-    """
+    """The partitions of a metastore's tables: `HiveClient.partitions`."""
 
     def __init__(self, calls: Calls, catalog: CatalogName) -> None:
         self._calls = calls
@@ -89,10 +84,7 @@ class Partitions:
             self._calls.write_bytes("alter_partitions_with_environment_context", encoded + b"\0")
 
     def drop(self, database: str, table: str, names: Sequence[str]) -> None:
-        """Drop the entries of the partitions of these names that exist; their files stay.
-
-        A metastore takes about as long for a thousand as for ten dropped one by one.
-        """
+        """Drop the entries of the partitions of these names that exist; their files stay."""
         request = ttypes.DropPartitionsRequest(
             dbName=database,
             tblName=table,

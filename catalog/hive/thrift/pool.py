@@ -24,9 +24,6 @@ class ConnectionPool:
     """A pool of connections, each used by one thread at a time, the last one used first.
 
     Args:
-        connect: Opens a new connection.
-        size: Maximum number of connections in use at once.
-        wait_s: Seconds that a thread waits for a connection when all are in use.
         idle_s: Seconds after which an unused connection is closed: a firewall may have dropped it.
         lifetime_s: Seconds after which a connection is not used again; 0 for no limit.
     """
@@ -63,16 +60,7 @@ class ConnectionPool:
             return len(self._lent) + len(self._idle)
 
     def borrow(self, held: Holding, server: str | None = None) -> Connection:
-        """Lend a connection for one call; one that is closed meanwhile is not used again.
-
-        Args:
-            held: Gives it back at its end.
-            server: The only server (`Connection.server`) whose connections are used again.
-
-        Raises:
-            MetastoreError: If all are in use, and none came free in time.
-            UnreachableError: If a new one cannot be opened.
-        """
+        """Lend a connection for one call until `held` ends; if given, reuse only to `server`."""
         if self._pid != os.getpid():
             # After a fork, the connections and the holder of the guard are the parent's.
             self._start()

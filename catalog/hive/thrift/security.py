@@ -65,11 +65,7 @@ class SaslSettings:
 
     @property
     def token(self) -> DelegationToken | None:
-        """The current token, read again each time: the files may be rewritten.
-
-        Raises:
-            ConfigurationError: If a file cannot be read.
-        """
+        """Return the current token, read again each time: the files may be rewritten."""
         from icecomb.format.storage.delegation_token import find_token
 
         found = (find_token(path, TOKEN_KIND, self.token_signature) for path in self.token_files)
@@ -77,11 +73,7 @@ class SaslSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> SaslSettings | None:
-        """Read the settings from a catalog's properties; None for no SASL.
-
-        Raises:
-            ConfigurationError: If the metastore's principal is missing, or a property is invalid.
-        """
+        """Read the settings from a catalog's properties; None for no SASL."""
         if not SASL.of(properties):
             return None
         from icecomb.format.storage.delegation_token import token_sources
@@ -111,11 +103,7 @@ class SaslSettings:
         return found
 
     def service_at(self, host: str) -> str:
-        """Return the metastore's principal when connected to ``host``.
-
-        Raises:
-            ConfigurationError: If it is not a principal of a service.
-        """
+        """Return the metastore's principal when connected to ``host``."""
         service = self.service.replace("_HOST", host.lower())
         if "/" not in service:
             raise ConfigurationError(
@@ -138,11 +126,7 @@ class TlsSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> TlsSettings | None:
-        """Read the settings from a catalog's properties; None for no TLS.
-
-        Raises:
-            ConfigurationError: If the authorities cannot be read.
-        """
+        """Read the settings from a catalog's properties; None for no TLS."""
         if not TLS.of(properties):
             return None
         found = cls(TRUST_STORE.of(properties))
@@ -150,11 +134,7 @@ class TlsSettings:
         return found
 
     def wrap(self, plug: socket.socket, host: str) -> ssl.SSLSocket:
-        """Perform the handshake with ``host`` and return the encrypted socket.
-
-        Raises:
-            ssl.SSLError: If it is not trusted, or does not speak TLS.
-        """
+        """Perform the handshake with ``host`` and return the encrypted socket."""
         return _context(self.trusted).wrap_socket(plug, server_hostname=host)
 
 

@@ -46,14 +46,8 @@ _KEY_MISSING: Final = "New value for expected key"
 def value_check(client: HiveClient, database: str) -> ValueCheck:
     """Return how the server handles an alter that names the parameter value it expects.
 
-    Hive 3.1.3 accepts the expectation and ignores it, and versions do not tell, so it is probed: a
-    view is created in ``database``, altered with a wrong and with a right expectation, and dropped.
-    So are those that others left there when a server went away, once they are an hour old.
-    A server that refuses or fails the probe is tried again by the next call. The result holds for
-    `HiveClient.pin`.
-
-    Raises:
-        MovedError: If the server went away meanwhile.
+    Hive 3.1.3 accepts the expectation and ignores it, and versions do not tell, so it is probed
+    with a view that is created in ``database`` and dropped. The result holds for `HiveClient.pin`.
     """
     with Holding() as held, held:
         server = client.servers[client.pin(held)]

@@ -37,8 +37,6 @@ class ConnectionSettings:
         random: Whether addresses are tried in random order: ``hive.metastore.uri.selection``.
         user: The user sent by ``set_ugi``: ``ugi``, else the user of this process; None if
             ``hive.metastore.execute.setugi`` is false, or SASL names the user.
-        sasl: Settings of authentication; None for no SASL.
-        tls: Settings of encryption; None for no TLS.
     """
 
     timeout_s: float = 180.0
@@ -54,11 +52,7 @@ class ConnectionSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ConnectionSettings:
-        """Read the settings from a catalog's properties.
-
-        Raises:
-            ConfigurationError: If a property is invalid.
-        """
+        """Read the settings from a catalog's properties."""
         sasl = SaslSettings.of(properties)
         told = sasl is None and SET_UGI.of(properties)
         return cls(

@@ -46,10 +46,9 @@ def encode(struct: Any) -> bytes:
 
 
 def decode(kind: Any, data: bytes) -> Any:
-    """Return a Thrift struct from its binary form.
+    """Return a Thrift struct from its binary form, without the values of ``SKEWED BY``.
 
-    ``SKEWED BY`` is left out where a table has values of it: they are a map with lists as keys,
-    which no Python dict accepts.
+    They are a map with lists as keys, which no Python dict accepts.
     """
     struct = kind()
     try:

@@ -34,11 +34,7 @@ class Field:
 
 
 def fields(data: bytes, position: int = 0) -> Iterator[Field]:
-    """Yield the fields of the struct that starts at ``position``.
-
-    Raises:
-        ValueError: If the bytes are not a struct.
-    """
+    """Yield the fields of the struct that starts at ``position``."""
     while True:
         start = position
         if start >= len(data):

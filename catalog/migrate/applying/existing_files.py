@@ -42,13 +42,7 @@ def files_of_folder(
     """Return the files of a folder and its subfolders; their paths tell their partitions.
 
     Args:
-        io: File system that holds the files.
-        schema: The schema of the table that takes them in.
-        folder: The folder's location.
         wanted: Partition columns and values of the files to take in.
-
-    Raises:
-        ValidationError: If there is no such folder, or no such file.
     """
     found = list_folder(io, PartitionFolder("", folder, ()), by_folders=True)
     if not found.exists:
@@ -69,14 +63,7 @@ def files_of_hive_table(
     """Return the files of a Hive table's partitions, with their values in the metastore.
 
     Args:
-        context: The context of the Hive table.
-        schema: The schema of the table that takes them in.
         wanted: Partition columns and values of the files to take in.
-
-    Raises:
-        NoSuchTableError: If there is no such table.
-        ValidationError: If its rows are not simply in files, or no partition is selected.
-        MigrationError: If its entry is an old copy, which lacks partitions.
     """
     source = context.entry.load()
     name = source.full_name
@@ -130,15 +117,7 @@ def files_of_hive_table(
 def _check_shown(io: FileIO, source: HiveTable, schema: Schema, files: Iterable[str]) -> None:
     """Check that Hive and Spark show the values of a Hive table's files unchanged.
 
-    Args:
-        io: File system that holds the files.
-        source: The Hive table.
-        schema: The schema of the table that takes them in.
-        files: The locations of the files.
-
-    Raises:
-        ValidationError: If a file lacks a column for which Spark reads a default that the table
-            does not have, or holds a value that Hive cuts or shows as null.
+    Spark may read a default that the table does not have; Hive may cut a value or show null.
     """
     defaults, narrow = column_defaults(source), narrow_columns(source)
     values = defaults.values(schema)
@@ -159,12 +138,7 @@ def _check_shown(io: FileIO, source: HiveTable, schema: Schema, files: Iterable[
 def _partitions(
     context: MigrationContext, source: HiveTable, schema: Schema, wanted: Mapping[str, str]
 ) -> tuple[list[PartitionFolder], list[Mapping[str, Any]]]:
-    """Return the folders of the selected partitions, and the values of each.
-
-    Raises:
-        ValidationError: If none is selected, or Hive reads one by other rules, or one has no
-            folder, or shares it with another.
-    """
+    """Return the folders of the selected partitions, and the values of each."""
     name = source.full_name
     every: list[PartitionFolder] = []
     values: list[Mapping[str, Any]] = []

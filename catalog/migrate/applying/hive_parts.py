@@ -51,9 +51,7 @@ class HiveParts:
     """The partitions and partition keys of one table.
 
     Args:
-        context: The context of the table.
         journal: The journal of the migration that converted the table.
-        threads: Number of folders read at once.
         wait_s: Seconds to wait for writers that began before the conversion.
     """
 
@@ -75,13 +73,6 @@ class HiveParts:
 
         It waits for writers that began before the conversion first: Hive replaces the files of a
         partition without an entry.
-
-        Raises:
-            MigrationError: If it is being reverted, or writers did not end in time, or Hive
-                replaced files, or dropped or added partitions after the conversion, or the entry
-                was overwritten with an old copy of it.
-            CommitFailedError: If it is another table.
-            CommitStateUnknownError: If an answer was lost.
         """
         old = self._journal.table
         WritersInFlight(
@@ -116,16 +107,7 @@ class HiveParts:
         self._journal.record(Step.CLEANED)
 
     def take_in(self) -> bool:
-        """Take files into the table that Hive's writers added after the conversion.
-
-        Returns:
-            Whether there were any.
-
-        Raises:
-            MigrationError: If Hive replaced or removed files, or added some to partitions of its
-                own; or these cannot be distinguished from overwritten ones.
-            ValidationError: If the table cannot have one of the files.
-        """
+        """Take in files that Hive's writers added after the conversion; return whether any."""
         with Holding() as held, held, self._converted(held) as (table, _):
             metadata = read_metadata(self._context.io, table.metadata_location or "")
         late = find_late_writes(self._context, self._journal, table, metadata, self._threads)
@@ -156,14 +138,8 @@ class HiveParts:
     def give_back(self, pointer: str) -> None:
         """Restore the keys and the partitions of the journal; safe to repeat at any point.
 
-        Partitions that Hive dropped after the conversion stay dropped.
-
-        Args:
-            pointer: The metadata file that the entry must point at throughout.
-
-        Raises:
-            CommitFailedError: If another client committed meanwhile.
-            CommitStateUnknownError: If an answer was lost.
+        Partitions that Hive dropped after the conversion stay dropped. The entry must point at
+        `pointer` throughout.
         """
         journal, entry = self._journal, self._context.entry
         old, dropped = journal.table, DroppedPartitions(self._context, journal, entry.load())
@@ -187,9 +163,6 @@ class HiveParts:
 
         Existing partitions are not touched: Hive may have changed them. Safe to repeat at any
         point.
-
-        Raises:
-            CommitStateUnknownError: If an answer was lost.
         """
         journal, there = self._journal, present_values(self._context)
         taken = values_of(journal.taken()) if journal.tells_taken else None
@@ -213,11 +186,7 @@ class HiveParts:
         self._give_grants_back()
 
     def check_given_back(self) -> None:
-        """Check that no partition was dropped since it was restored.
-
-        Raises:
-            CommitFailedError: If there are fewer than in the journal.
-        """
+        """Check that no partition was dropped since it was restored."""
         if not self._journal.table.partition_keys:
             return
         names = self._context.client.partitions.names(self._context.database, self._context.name)
@@ -232,15 +201,7 @@ class HiveParts:
 
     @contextmanager
     def pointing_at(self, held: Holding, pointer: str) -> Iterator[TableLock | None]:
-        """Hold the lock on the table while it points at a metadata file.
-
-        Args:
-            held: Releases the lock at its end.
-            pointer: The metadata file.
-
-        Raises:
-            CommitFailedError: If it points at another file.
-        """
+        """Hold the lock on the table, until `held` ends, while it points at a metadata file."""
         lock = self._context.locked(held, self._context.entry.load())
         self._context.entry.expect(pointer)
         with self._context.noting_unanswered(self._journal, self._context.entry.load()):
@@ -293,16 +254,7 @@ class HiveParts:
 
     @contextmanager
     def _converted(self, held: Holding) -> Iterator[tuple[HiveTable, TableLock | None]]:
-        """Hold the lock on the table while it still is the Iceberg table of the journal.
-
-        Args:
-            held: Releases the lock at its end.
-
-        Raises:
-            MigrationError: If it is being reverted, or was overwritten with an old copy, or its
-                metadata is gone.
-            CommitFailedError: If it is another table.
-        """
+        """Hold the lock on the table while it still is the Iceberg table of the journal."""
         lock = self._context.locked(held, self._context.entry.load())
         table = self._context.entry.load()
         if self._journal.step(Step.REVERTING) is not None:
@@ -321,11 +273,7 @@ class HiveParts:
             yield table, lock
 
     def check_not_moved(self) -> None:
-        """Check that Hive has not moved partitions to other folders since the conversion.
-
-        Raises:
-            MigrationError: If it has moved one, whose rows would be in no table.
-        """
+        """Check that Hive moved no partition, whose rows would be lost, since the conversion."""
         if self._journal.step(Step.CLEANED) is not None:
             return  # there are none
         partitions = self._context.client.partitions
@@ -348,11 +296,7 @@ class HiveParts:
                     )
 
     def _check_none_dropped(self, table: HiveTable, metadata: TableMetadata) -> None:
-        """Check that no partition that Hive dropped after the conversion still has rows.
-
-        Raises:
-            MigrationError: If there are such partitions.
-        """
+        """Check that no partition that Hive dropped after the conversion still has rows."""
         names = DroppedPartitions(self._context, self._journal, table).with_rows(metadata)
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -366,11 +310,7 @@ class HiveParts:
             )
 
     def _check_taken_over(self, strangers: Sequence[HivePartition]) -> None:
-        """Check that partitions added after the conversion can be dropped without losing rows.
-
-        Raises:
-            MigrationError: If files of theirs are not in the Iceberg table.
-        """
+        """Check that partitions added after the conversion can be dropped without losing rows."""
         loaded = self._context.catalog.load_table((self._context.database, self._context.name))
         snapshot = loaded.current_snapshot()
         # One without a folder has no rows.

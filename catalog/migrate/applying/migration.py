@@ -87,10 +87,7 @@ class Migrated:
     """The result of apply.
 
     Attributes:
-        table: The table as "db.table".
         metadata_location: The first metadata file of the Iceberg table.
-        snapshot_id: The id of its snapshot.
-        partitions, files, rows: Numbers of what was taken over.
         journal: The folder from which it can be reverted.
         already: Whether everything was done before, and nothing was left to do.
     """
@@ -113,14 +110,9 @@ class Takeover:
     """The conversion of one Hive table to an Iceberg table.
 
     Args:
-        context: The context of the table.
         properties: Properties of the Iceberg table, added to those of the Hive table.
-        threads: Number of folders or footers read at once.
         interop: The engines that will use the table; see `engine_properties`.
         wait_s: Seconds to wait for active writers of Hive and Spark.
-
-    Raises:
-        ConfigurationError: If there is no such engine.
     """
 
     def __init__(
@@ -140,16 +132,8 @@ class Takeover:
     def run(self, choices: Choices) -> Migrated:
         """Convert the table, or resume after a crash.
 
-        Raises:
-            MigrationBlockedError: If the plan has blockers; nothing was changed.
-            AlreadyIcebergError: If the table is an Iceberg table of other origin.
-            MigrationError: If it keeps changing; or it was converted, and its entry was overwritten
-                with an old copy.
-            ConfigurationError: If the table is in lock-free mode and the metastore does not check
-                what it replaces.
-            UnsupportedError: If the format version lacks the type of timestamps.
-            CommitStateUnknownError: If it is unknown whether the entry was converted, or converted
-                and cleaned up; nothing was deleted.
+        `CommitStateUnknownError` means that it is unknown whether the entry was converted, or
+        converted and cleaned up; nothing was deleted.
         """
         for attempt in range(1, ROUNDS + 1):
             begun = time.monotonic()
@@ -347,12 +331,7 @@ class Takeover:
         """Remove the metadata files of an attempt; return False if it must be examined again.
 
         Args:
-            journal: The attempt's journal.
             refused: Whether no request of the attempt can convert the entry any more.
-
-        Raises:
-            CommitStateUnknownError: If a request may still convert it; nothing was deleted.
-            MigrationError: If it was converted, and the entry was overwritten since.
         """
         # Under the lock: a run about to point the entry at these files has checked for them.
         with Holding() as held, held:
@@ -407,11 +386,7 @@ def file_mapping(plan: MigrationPlan) -> tuple[NameMapping, int]:
 
 
 def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the checked properties that a user gives to a migrated table.
-
-    Raises:
-        ValidationError: If one is not a text, or is set by the migration itself.
-    """
+    """Return the checked properties that a user gives to a migrated table."""
     given = property_texts("property", properties)
     check_no_entry_properties(given)
     if INTEROP.key in given:

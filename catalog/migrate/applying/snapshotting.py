@@ -34,15 +34,7 @@ _PURGE: Final = "external.table.purge"
 
 @dataclass(frozen=True, slots=True)
 class Snapshotted:
-    """The new table.
-
-    Attributes:
-        table: The table as "db.new".
-        metadata_location: The table's metadata file.
-        files: Number of data files shared with the Hive table.
-        rows: Number of rows.
-        findings: Findings for the table's owner.
-    """
+    """The new table; `files` is the number of data files shared with the Hive table."""
 
     table: str
     metadata_location: str
@@ -137,11 +129,7 @@ def _begun(
 
 
 def _home(context: MigrationContext, target: str | tuple[str, ...], location: str | None) -> str:
-    """Return the new table's folder.
-
-    Raises:
-        TableAlreadyExistsError: If the name is taken.
-    """
+    """Return the new table's folder; its name must not be taken."""
     entries, name = context.catalog.entries, database_and_table(target)
     entries.check_free(name)
     return location.rstrip("/") if location else entries.default_location(name)

@@ -27,15 +27,7 @@ def is_unchanged(
     partitions: PartitionPages,
     threads: int,
 ) -> bool:
-    """Return whether table, partitions and files are unchanged.
-
-    Args:
-        context: The context of the table.
-        table: The Hive table when it was planned.
-        plan: The plan, with the state of the folders.
-        partitions: The partitions when it was planned.
-        threads: Number of folders read at once.
-    """
+    """Return whether table, partitions and files are unchanged since they were planned."""
     if context.entry.load() != table:
         return False
     states = plan.folder_states

@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MigrationContext:
-    """The context of a migration of one table.
-
-    Attributes:
-        catalog: The catalog.
-        database: The table's database.
-        name: The table's name.
-        progress: Reporter of every step.
-    """
+    """The context of a migration of one table, with a reporter of every step."""
 
     catalog: HiveCatalog
     database: str
@@ -76,11 +69,7 @@ class MigrationContext:
         return FolderJournals(self.catalog, table)
 
     def journal(self, table: HiveTable) -> Journal | None:
-        """Return the journal of the table's migration that was not reverted, or None.
-
-        Raises:
-            MigrationError: If there is one, but of another table with the same folder.
-        """
+        """Return the journal of the table's migration that was not reverted, or None."""
         found = self.journals(table)
         live = found.live
         if live is None:
@@ -88,11 +77,7 @@ class MigrationContext:
         return live
 
     def migrated(self, table: HiveTable) -> tuple[Journal, dict[str, Any]] | None:
-        """Return the journal of an Iceberg table that a migration made, and its step PREPARED.
-
-        Raises:
-            MigrationError: See `journal`; or if its entry was overwritten with an old copy.
-        """
+        """Return the journal of an Iceberg table that a migration made, and its step PREPARED."""
         journal = self.journal(table)
         if journal is not None and (found := find_overwritten(self.io, table, journal)):
             raise found.error
@@ -106,11 +91,7 @@ class MigrationContext:
         return self.io.exists(table.metadata_location or "")
 
     def require_metadata(self, table: HiveTable) -> None:
-        """Check that an Iceberg table's current metadata file exists.
-
-        Raises:
-            MigrationError: If it is gone.
-        """
+        """Check that an Iceberg table's current metadata file exists."""
         if not self.has_metadata(table):
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
@@ -143,7 +124,6 @@ class MigrationContext:
         """Return the store of kept footers of the table's files.
 
         Args:
-            table: The Hive table.
             target: The folder beside which to keep new ones; None for nowhere.
             beside: Another folder beside which some may be kept.
         """
@@ -151,35 +131,19 @@ class MigrationContext:
         return FooterFolder(self.io, locations, self.progress, target)
 
     def discard_footers(self, location: str | None) -> None:
-        """Remove the footers that are kept beside a folder and no longer needed.
-
-        Args:
-            location: The folder.
-        """
+        """Remove the footers that are kept beside a folder and no longer needed."""
         with suppress(IcecombError):  # harmless: the next step of a migration tries again
             discard_footers(self.io, location or "")
 
     def locked(self, held: Holding, table: HiveTable) -> TableLock | None:
-        """Hold the metastore's exclusive lock on the table, as a commit does.
+        """Hold the metastore's exclusive lock on the table until `held` ends, as commits do.
 
-        Args:
-            held: Releases the lock at its end.
-            table: The table; its parameters may say that it is changed without locks: then there
-                is none.
-
-        Raises:
-            ConfigurationError: If it is changed without locks, and the metastore does not check
-                what it replaces.
-            LockTimeoutError: If another process holds it; the message names the holder.
+        Return None if the table's parameters say that it is changed without locks.
         """
         return self.entry.change.guard(held, table.parameters)
 
     def require_lock(self, lock: TableLock | None) -> None:
-        """Check that the lock was not lost.
-
-        Raises:
-            CommitFailedError: If it was lost.
-        """
+        """Check that the lock was not lost."""
         if lock is not None and not lock.is_alive(ask=True):
             raise CommitFailedError(
                 f"The lock on {self.database}.{self.name} was lost",
@@ -190,16 +154,8 @@ class MigrationContext:
     def fence_conversion(self, journal: Journal, table: HiveTable, lock: TableLock | None) -> bool:
         """Ensure that no earlier run can still convert the Hive table, even by a late request.
 
-        Args:
-            journal: The run's journal.
-            table: The Hive table.
-            lock: The table's lock.
-
-        Returns:
-            Whether it is ensured; if not, the table was changed meanwhile.
-
-        Raises:
-            CommitStateUnknownError: If it is unknown for now.
+        Return False if the table was changed meanwhile; `CommitStateUnknownError` if it is unknown
+        for now.
         """
         asked = journal.step(Step.SWAPPING)
         if lock is not None and asked is None:
@@ -236,11 +192,7 @@ class MigrationContext:
             raise
 
     def fence(self, journal: Journal, table: HiveTable) -> None:
-        """Bump ``metadata_location`` so that a late request of an earlier run is refused.
-
-        Raises:
-            CommitFailedError, CommitStateUnknownError: See `Table.commit`.
-        """
+        """Bump ``metadata_location`` so that a late request of an earlier run is refused."""
         with self.noting_unanswered(journal, table):
             fence(self.catalog, (self.database, self.name))
 

@@ -25,14 +25,6 @@ class DroppedPartitions:
     """The partitions of a journal that Hive dropped since the entry was converted.
 
     Empty where that is unknown: with journals of older versions, and before the conversion.
-
-    Args:
-        context: The context of the table.
-        journal: The migration's journal.
-        table: The current entry.
-
-    Attributes:
-        names: Names of the partitions in Hive.
     """
 
     def __init__(self, context: MigrationContext, journal: Journal, table: HiveTable) -> None:

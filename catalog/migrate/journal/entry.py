@@ -59,15 +59,6 @@ class Entry:
     requests: the conversion and the way back change the parameter that they expect; the alters
     between them expect the pointer, which they keep, so a run that resumes after an interruption
     moves the pointer first.
-
-    Args:
-        client: The metastore.
-        database: The table's database.
-        name: The table's name.
-        settings: The catalog's properties.
-
-    Attributes:
-        change: The change machinery of the entry.
     """
 
     def __init__(
@@ -85,16 +76,10 @@ class Entry:
     def convert_to_iceberg(
         self, old: HiveTable, parameters: Mapping[str, str], lock: TableLock | None
     ) -> None:
-        """Convert the Hive table to an Iceberg table, in one alter.
+        """Convert the Hive table to an Iceberg table, in one alter, if `old` is unchanged.
 
-        Args:
-            old: The entry as it was read; it is converted only if it is unchanged.
-            parameters: All parameters of the new entry.
-            lock: The table's lock.
-
-        Raises:
-            CommitFailedError: If it is proven that the entry was not converted.
-            CommitStateUnknownError: If the answer was lost, and the conversion may still happen.
+        `CommitFailedError` proves that it was not converted; after `CommitStateUnknownError`, it
+        may still happen.
         """
         before = _time_of_change(old)
         wanted = {**parameters, _CHANGED: _later(before)}
@@ -129,12 +114,9 @@ class Entry:
         return self._alter(new, Expectation(_CHANGED, before), judge, lock)
 
     def drop_partitions(self, names: Sequence[str]) -> None:
-        """Drop the entries of partitions of a converted table; no file is touched.
+        """Drop partitions of a converted table, but no file; safe to repeat.
 
-        Safe to repeat.
-
-        Raises:
-            DropUnansweredError: If the request may still be under way.
+        `DropUnansweredError` means that the request may still be under way.
         """
         try:
             self.client.partitions.drop(self.database, self.name, names)
@@ -152,33 +134,17 @@ class Entry:
                 ) from error
 
     def take_keys_away(self, storage: StorageDescriptor, lock: TableLock | None) -> None:
-        """Give the entry an Iceberg table's columns and no keys, after all partitions are dropped.
+        """Give the entry an Iceberg table's columns, no keys, once all partitions are dropped.
 
         Safe to repeat at any point.
-
-        Args:
-            storage: Columns, formats and serde of the entry.
-            lock: The table's lock.
-
-        Raises:
-            CommitFailedError: If another client committed meanwhile.
-            CommitStateUnknownError: If the answer to an alter was lost.
         """
         location = self.load().storage.location
         self._reshape(replace(storage, location=location), (), lock, "apply")
 
     def give_keys_back(self, old: HiveTable, lock: TableLock | None) -> None:
-        """Restore an Iceberg table's old columns and partition keys; it stays an Iceberg table.
+        """Restore old columns and partition keys of an Iceberg table, which stays one.
 
         Safe to repeat at any point.
-
-        Args:
-            old: The Hive table of the journal.
-            lock: The table's lock.
-
-        Raises:
-            CommitFailedError: If another client committed meanwhile.
-            CommitStateUnknownError: If the answer to an alter was lost.
         """
         self._reshape(old.storage, old.partition_keys, lock, "revert")
 
@@ -189,11 +155,7 @@ class Entry:
         self.client.partitions.alter(self.database, self.name, partitions)
 
     def expect(self, pointer: str) -> None:
-        """Check that the entry points at a metadata file.
-
-        Raises:
-            CommitFailedError: If another client committed meanwhile.
-        """
+        """Check that the entry points at a metadata file."""
         now = self.load()
         if now.metadata_location != pointer:
             raise _changed(now)
@@ -203,16 +165,12 @@ class Entry:
     ) -> None:
         """Convert the Iceberg table back to the old Hive table, in one alter; `tidy` follows.
 
+        After `CommitStateUnknownError`, it may still happen.
+
         Args:
-            old: The Hive table of the journal.
             pointer: The metadata file the entry must still point at.
             marker: Replaces the pointer in the same alter, so that a commit under way finds its
                 base gone.
-            lock: The table's lock.
-
-        Raises:
-            CommitFailedError: If another client committed meanwhile; nothing was converted.
-            CommitStateUnknownError: If an answer was lost, and the conversion may still happen.
         """
         # A time that no clock gives: only the `tidy` after this conversion expects it.
         parameters = {METADATA_LOCATION: marker, _CHANGED: str(time.time_ns())}
@@ -231,12 +189,7 @@ class Entry:
         _require_done(outcome, old, "it is unknown whether it is a Hive table again", verb="revert")
 
     def tidy(self, old: HiveTable, marker: str, lock: TableLock | None) -> None:
-        """Make the entry exactly the old one, after the conversion back, unless it is already.
-
-        Raises:
-            CommitFailedError: If another client changed it meanwhile.
-            CommitStateUnknownError: If the answer was lost.
-        """
+        """Make the entry exactly the old one, after the conversion back, unless it is already."""
         restored = self.load()
         if restored.metadata_location != marker:
             return

@@ -30,15 +30,6 @@ class FileHistory:
 
     Snapshots may have been expired since, even the migration's own: not every engine respects
     ``gc.enabled``. The files of an expired snapshot are found through older metadata files.
-
-    Args:
-        io: File system that holds the table.
-        table: The table as "db.table", for messages.
-        journal: The migration's journal.
-        metadata: The table's current metadata.
-
-    Raises:
-        MigrationError: If it is unknown which files are the Hive table's.
     """
 
     def __init__(self, io: FileIO, table: str, journal: Journal, metadata: TableMetadata) -> None:
@@ -65,11 +56,7 @@ class FileHistory:
         """Return the files written since the migration that Hive's readers would see.
 
         Args:
-            folders: The folders that Hive's readers read.
             deep: Whether they read subfolders, too.
-
-        Raises:
-            MigrationError: If there are files of unknown age.
         """
         roots = [folder.rstrip("/") for folder in folders]
         visible = self._digests(roots)
@@ -193,13 +180,7 @@ class FileHistory:
 
 
 def _files(io: FileIO, snapshot: Snapshot, read: set[str]) -> Iterator[str]:
-    """Yield all data and delete files in a snapshot's manifests, the deleted ones as well.
-
-    Args:
-        io: File system that holds the manifests.
-        snapshot: The snapshot.
-        read: Manifests that were read before, which are skipped.
-    """
+    """Yield all files of a snapshot's manifests, also deleted ones; skip manifests in `read`."""
     from icecomb.format.manifests.manifest_list import read_manifests
 
     for manifest in read_manifests(io, snapshot):

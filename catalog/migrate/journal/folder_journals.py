@@ -33,17 +33,10 @@ if TYPE_CHECKING:
 class FolderJournals:
     """The journals in the folder of one table.
 
-    Args:
-        catalog: The catalog of the entry.
-        table: The current entry.
-
     Attributes:
         home: The folder: that of the entry, or the one that the metadata names, if the journal of
             the entry's table is only there.
         own: The journals of this table, oldest first, with its current name.
-
-    Raises:
-        CorruptFileError: If a journal cannot be read.
     """
 
     def __init__(self, catalog: HiveCatalog, table: HiveTable) -> None:
@@ -97,9 +90,6 @@ class FolderJournals:
         """Check that no other table's migration in this folder is finished or under way.
 
         One under way would be taken for a crashed one, although it holds another lock.
-
-        Raises:
-            MigrationError: If there is such a migration.
         """
         table, other = self._table, self.other
         if other is not None:

@@ -106,12 +106,9 @@ class Journal:
     """One migration of one table.
 
     Attributes:
-        location: The journal's folder.
         migration_id: The last part of the folder's name; ids sort by the time of their creation.
         table: The exact old Hive table; see `renamed` for its name.
         pages: Number of files of partitions.
-        partition_count: Number of partitions in them.
-        choices: The user's choices.
         tells_taken: Whether `taken` lists the removed partitions.
         home: The table's folder.
         copy: The folder of the second copy; empty if there is none.
@@ -162,11 +159,7 @@ class Journal:
         return [one for one in listed if one not in existing and name.fullmatch(one)]
 
     def added_files(self) -> list[str]:
-        """Return the files that a begun revert takes out of the table's folders.
-
-        Raises:
-            CorruptFileError: If one is in none of them.
-        """
+        """Return the files that a begun revert takes out of the table's folders."""
         added: list[str] = (self.step(Step.REVERTING) or {"added": []})["added"]
         paths = dict(zip(added, plain_texts(added, self.io.properties), strict=True))
         (home,) = plain_texts([self.home], self.io.properties)
@@ -255,12 +248,7 @@ class Journal:
         self._create_first((self._step_location(step, one) for one in attempts), body)
 
     def create(self, name: str, data: bytes) -> None:
-        """Create a file of the journal, and its copy.
-
-        Args:
-            name: The file's name in the journal's folder.
-            data: The contents.
-        """
+        """Create a file of the journal, and its copy."""
         create_own(self.io, f"{self.location}/{name}", data)
         self._create_copy(name, data)
 
@@ -353,11 +341,7 @@ def start_journal(
     partitions: Iterable[HivePartition],
     choices: Choices,
 ) -> Journal:
-    """Write a new journal of the exact old state, before anything is changed.
-
-    Raises:
-        FileIOError: If the table's folder cannot be written.
-    """
+    """Write a new journal of the exact old state, before anything is changed."""
     now = dt.datetime.now(dt.timezone.utc)
     migration_id = f"{now:%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
     location = f"{table_location.rstrip('/')}/{FOLDER}/{migration_id}"
@@ -394,11 +378,7 @@ def start_journal(
 
 
 def find_journals(io: FileIO, table_location: str) -> list[Journal]:
-    """Return all complete journals of a table's folder, oldest first, or their copies if gone.
-
-    Raises:
-        CorruptFileError: If a journal cannot be read.
-    """
+    """Return all complete journals of a table's folder, oldest first, or their copies if gone."""
     home = table_location.rstrip("/")
     found = _listed(io, f"{home}/{FOLDER}")
     root = _copies(table_location)

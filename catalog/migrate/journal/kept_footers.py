@@ -43,12 +43,7 @@ _STATED: Final = 5
 
 
 class Asked(NamedTuple):
-    """A file whose footer is looked up.
-
-    Attributes:
-        status: The file.
-        partition: The properties of its partition that the footer depends on.
-    """
+    """A file whose footer is looked up, and what it depends on of the partition's properties."""
 
     status: FileStatus
     partition: bytes
@@ -58,10 +53,8 @@ class FooterFolder:
     """The folders of kept footers of a Hive table.
 
     Args:
-        io: File system that holds the table.
         locations: The folders beside which some may be kept: the table's, and that of one made
             from it.
-        progress: Reporter of what cannot be kept.
         target: The one of these folders beside which new ones are kept; None for nowhere.
     """
 
@@ -84,9 +77,6 @@ class KeptFooters:
     """The kept footers of one identity; new ones are written by the ten thousand.
 
     Args:
-        io: File system that holds the table.
-        folders: The folders that may hold some.
-        progress: Reporter of what cannot be kept.
         target: The folder for new ones; None for nowhere.
     """
 
@@ -136,8 +126,6 @@ class KeptFooters:
         """Keep a footer, if it certainly is that of the listed file.
 
         Args:
-            file: The file.
-            footer: The file's footer.
             read_ms: Earliest time when its reading began, in milliseconds since the epoch.
         """
         status = file.status

@@ -44,7 +44,6 @@ class LateWrites:
     """The changes that were found.
 
     Attributes:
-        table: The table as "db.table".
         replaced: Files of the Iceberg table that were replaced by others of the same name.
         gone: Files of the Iceberg table that do not exist any more, or are empty.
         added: Files of migrated partitions that the Iceberg table never had, with the values of
@@ -110,18 +109,7 @@ def find_late_writes(
     metadata: TableMetadata,
     threads: int = THREADS,
 ) -> LateWrites:
-    """Compare all folders of the Hive table with the Iceberg table.
-
-    Args:
-        context: The context of the table.
-        journal: The migration's journal.
-        table: The current entry.
-        metadata: The Iceberg table's current metadata.
-        threads: Number of folders listed at once.
-
-    Raises:
-        FileIOError: If a folder cannot be listed.
-    """
+    """Compare all folders of the Hive table with the Iceberg table."""
     return _Search(context, journal, table, metadata, threads).run()
 
 
@@ -131,15 +119,6 @@ def find_changes(
     """Compare all folders of the Hive table with the files of the journal only.
 
     Added files include those that the Iceberg table has; whether it uses a file does not count.
-
-    Args:
-        context: The context of the table.
-        journal: The migration's journal.
-        table: The current entry.
-        metadata: The Iceberg table's current metadata.
-
-    Raises:
-        FileIOError: If a folder cannot be listed.
     """
     return _Search(context, journal, table, metadata, THREADS).run_by_journal()
 

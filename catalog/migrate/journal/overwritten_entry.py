@@ -27,9 +27,7 @@ class OverwrittenEntry:
     """An overwritten entry of a migrated table.
 
     Attributes:
-        name: The table as "db.table".
         pointer: The newest metadata file of the Iceberg table; None if none can be read.
-        finalized: Whether the migration was finalized.
     """
 
     name: str
@@ -56,13 +54,7 @@ class OverwrittenEntry:
 
 
 def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> OverwrittenEntry | None:
-    """Return what was overwritten; None if the entry was not, or is another table's.
-
-    Args:
-        io: File system that holds the table.
-        table: The current entry.
-        journal: The journal of the table's migration.
-    """
+    """Return what was overwritten; None if the entry was not, or is another table's."""
     # No alter changes the creation time: only a table that was dropped and re-created has another.
     if table.is_iceberg or table.create_time != journal.table.create_time:
         return None
@@ -76,15 +68,10 @@ def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> Overwrit
 
 
 def dropped_commits(io: FileIO, table: HiveTable, journal: Journal) -> MigrationError | None:
-    """Return why a table re-created in the folder of a migrated one lacks that table's commits.
+    """Return why a table re-created in a migrated one's folder lacks that table's commits.
 
     Their files are in ``data``, where neither Hive nor a migration of the new table looks for any.
     Return None if the entry is not such a table, or the migrated one had no commits of its own.
-
-    Args:
-        io: File system that holds the table.
-        table: The current entry.
-        journal: The journal of the dropped table's migration.
     """
     if table.is_iceberg or table.create_time == journal.table.create_time:
         return None

@@ -24,12 +24,7 @@ _PAGES: Final = pa.schema([pa.field("partition", pa.binary(), nullable=False)])
 
 
 class PartitionPages:
-    """The partitions of one table; a context manager that releases the disk space at its end.
-
-    Args:
-        partitions: The metastore's partitions.
-        table: The table.
-    """
+    """The partitions of one table; a context manager that releases the disk space at its end."""
 
     def __init__(self, partitions: Partitions, table: HiveTable) -> None:
         self._partitions = partitions
@@ -44,11 +39,7 @@ class PartitionPages:
         del self._pages
 
     def read(self) -> Iterator[HivePartition]:
-        """Yield the metastore's current partitions, and keep them.
-
-        Raises:
-            FileIOError: If the local disk has no room for them.
-        """
+        """Yield the metastore's current partitions, and keep them on the local disk."""
         self._pages = Spool(_PAGES)
         for page in self._asked():
             self._pages.append(batch_of(_PAGES, [(one,) for one in page]))

@@ -18,11 +18,7 @@ _ACCURATE: Final = "COLUMN_STATS_ACCURATE"
 
 
 class RestoredEntries:
-    """The entries of one table.
-
-    Args:
-        journal: The migration's journal, whose revert has begun.
-    """
+    """The entries of one table whose revert has begun."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

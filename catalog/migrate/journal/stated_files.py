@@ -23,12 +23,7 @@ _FILES: Final = pa.schema(
 
 
 def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
-    """Keep the statuses in storage of the files that are taken over.
-
-    Args:
-        journal: The migration's journal.
-        pages: Pages of files.
-    """
+    """Keep the statuses in storage of the files that are taken over."""
     for number, page in enumerate(pages):
         rows = [(one.location, one.size, one.mtime_ms, lasting_id(one)) for one in page]
         columns = zip(*rows, strict=True)
@@ -39,11 +34,7 @@ def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
 
 
 def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
-    """Yield pages of the files as they were planned; none for journals of older versions.
-
-    Raises:
-        CorruptFileError: If a page cannot be read.
-    """
+    """Yield pages of the files as they were planned; none for journals of older versions."""
     for number in count():
         location = f"{journal.location}/{_name(number)}"
         try:

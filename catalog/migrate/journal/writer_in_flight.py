@@ -41,14 +41,11 @@ _SHOWN: Final = 3
 
 
 class WritersInFlight:
-    """The active writers of one table.
+    """The active writers of one table as it was planned.
 
     Args:
-        context: The context of the table.
-        table: The Hive table when it was planned.
         partitions: Returns the table's partitions; called repeatedly.
         wait_s: Seconds to wait for the writers.
-        threads: Number of folders listed at once.
     """
 
     def __init__(
@@ -71,9 +68,6 @@ class WritersInFlight:
         Args:
             otherwise: The state of the table for the error if they do not end in time.
             locks: Whether to wait for current holders of locks, too.
-
-        Raises:
-            MigrationError: If some have not ended in time.
         """
         said, until = False, time.monotonic() + self._wait_s
         rows = self._lock_rows() if locks else {}

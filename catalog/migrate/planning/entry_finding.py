@@ -33,13 +33,7 @@ _NEARLY: Final = 0.9
 def entry_findings(
     table: HiveTable, converted: SourceSchema, settings: Mapping[str, str]
 ) -> Iterable[Finding]:
-    """Yield the findings about the entry of a Hive table.
-
-    Args:
-        table: The Hive table.
-        converted: The table's converted columns.
-        settings: The catalog's properties.
-    """
+    """Yield the findings about the entry of a Hive table."""
     if skewed := skewed_columns(table):
         yield warning(
             "skewed",
@@ -60,11 +54,7 @@ def entry_findings(
 
 
 def property_findings(properties: Mapping[str, str]) -> Iterable[Finding]:
-    """Yield a blocker for properties that an Iceberg table cannot have.
-
-    Args:
-        properties: The properties that the table would have.
-    """
+    """Yield a blocker for properties that an Iceberg table cannot have."""
     named = (pair for pair in properties.items() if pair[0] != _FORMAT_VERSION)
     wrong = [reason for reason in (_refusal(*pair) for pair in named) if reason]
     if _ENCRYPTED in properties:

@@ -52,7 +52,6 @@ class Listing:
     """The files in the folders of a table and its partitions.
 
     Args:
-        folders: The folders.
         own: A folder whose files do not count in the states.
 
     Attributes:
@@ -74,13 +73,7 @@ class Listing:
         return self._writer.spool
 
     def add(self, number: int, found: ListedFolder, nested: Iterable[FileStatus]) -> None:
-        """Add the files of the next folder.
-
-        Args:
-            number: The number of the folder.
-            found: The listing of the folder.
-            nested: Files in subfolders that are taken over, too.
-        """
+        """Add the files of the next folder; `nested` are those of subfolders taken over, too."""
         self.states.add(found)
         if not found.exists:
             return
@@ -118,13 +111,9 @@ class Reading:
     """Settings for reading footers.
 
     Attributes:
-        table: The Hive table.
-        reader: The reader of one footer.
         form: The encoding of files for manifests.
         packing: The encoding of partition values.
         folder: The store of kept footers; None for none.
-        progress: Reporter of files.
-        threads: Number of footers read at once.
     """
 
     table: HiveTable
@@ -147,13 +136,7 @@ class Reading:
 
 
 class FooterSurvey:
-    """Survey of the footers of files.
-
-    Args:
-        reading: Settings for reading footers.
-        files: The files, as rows.
-        folders: The folders of the files.
-    """
+    """Survey of the footers of files."""
 
     def __init__(self, reading: Reading, files: Spool, folders: PartitionFolders) -> None:
         self._reading = reading
@@ -169,14 +152,11 @@ class FooterSurvey:
         self._notes: list[Finding] = []
 
     def read(self, most: int, *, readable: bool) -> float | None:
-        """Read footers.
+        """Read footers; return estimated seconds for all that are not kept, None without any.
 
         Args:
             most: Maximum number of files, spread over the table.
             readable: Whether the files are of supported formats.
-
-        Returns:
-            Estimated seconds for reading all footers that are not kept; None if none was looked at.
         """
         total, reading = self._files.rows, self._reading
         step = -(-total // most) if most else total + 1

@@ -25,14 +25,10 @@ _LARGE: Final = 500
 
 
 class Neighbors:
-    """The folders of all tables of one database.
+    """The folders of all tables of one database, read at the monotonic time `read_s`.
 
     Args:
-        entries: The database's entries; views have no folder.
         properties: Properties of the `FileIO`, which name HDFS clusters.
-
-    Attributes:
-        read_s: When they were read, by `time.monotonic`.
     """
 
     def __init__(self, entries: Iterable[HiveTable], properties: Mapping[str, str]) -> None:
@@ -53,12 +49,7 @@ class Neighbors:
         return len(self._sorted)
 
     def of_same_folder(self, table: HiveTable, accept: Collection[str]) -> Iterator[Finding]:
-        """Yield the finding about a table whose folder other tables have, too.
-
-        Args:
-            table: The table.
-            accept: The blockers that the user accepts.
-        """
+        """Yield the finding about a table whose folder other tables have, too."""
         if not table.storage.location:
             return
         folder = self._plain([table.storage.location])[0]
@@ -80,12 +71,7 @@ class Neighbors:
         )
 
     def findings(self, table: HiveTable, accept: Collection[str] = ()) -> Iterator[Finding]:
-        """Yield the findings about a table with such neighbors.
-
-        Args:
-            table: The table.
-            accept: The blockers that the user accepts.
-        """
+        """Yield the findings about a table with such neighbors."""
         yield from self.of_same_folder(table, accept)
         if not table.storage.location:
             return
@@ -129,21 +115,13 @@ class Neighbors:
 
 
 def neighbors_of(catalog: HiveCatalog, database: str) -> Neighbors:
-    """Read the folders of a database's tables.
-
-    Raises:
-        MetastoreError: If its entries cannot be read.
-    """
+    """Read the folders of a database's tables."""
     entries = catalog.client.tables(database, catalog.client.table_names(database))
     return Neighbors(entries, catalog.io.properties)
 
 
 class RecentNeighbors:
-    """The folders of tables; those of large databases are read again only after a while.
-
-    Attributes:
-        least: The least number of tables of a large database.
-    """
+    """The folders of tables; those of large databases are read again only after a while."""
 
     def __init__(self) -> None:
         self.least = _LARGE
@@ -156,9 +134,6 @@ class RecentNeighbors:
         """Return the finding about other tables in a table's folder, if there are any.
 
         Nothing that was read a while ago blocks a table.
-
-        Raises:
-            MetastoreError: If the entries of its database cannot be read.
         """
         with self._lock:
             known = self._found.setdefault(catalog, {})

@@ -275,12 +275,7 @@ def schema_findings(converted: SourceSchema, choices: Choices) -> Iterable[Findi
 
 
 def default_findings(schema: Schema, defaults: ColumnDefaults) -> Iterable[Finding]:
-    """Yield the columns whose default for new rows the table would lack.
-
-    Args:
-        schema: The table's schema.
-        defaults: Spark's defaults of the Hive table's columns.
-    """
+    """Yield the columns whose default for new rows the table would lack."""
     kept = {f.name.lower() for f in schema.fields if f.write_default is not None}
     if lost := sorted(defaults.written.keys() - kept):
         yield warning(
@@ -294,11 +289,10 @@ def default_findings(schema: Schema, defaults: ColumnDefaults) -> Iterable[Findi
 
 
 def constraint_findings(table: HiveTable, constraints: Constraints) -> Iterable[Finding]:
-    """Yield a blocker for a partitioned table with constraints, which would move to other columns.
+    """Yield a blocker for a partitioned table whose constraints would move to other columns.
 
     The metastore stores the positions of columns, not their names, and the conversion changes
-    these: afterwards a key is on no column, or on another one, and a metastore of Hive 2.3 refuses
-    further changes of the table. An unpartitioned table keeps its constraints.
+    these. A metastore of Hive 2.3 refuses further changes of the table then.
     """
     if not table.partition_keys:
         return

@@ -22,11 +22,7 @@ from icecomb.format.sql_statement import printed_text
 
 
 class PartitionNotes:
-    """Findings about partitions' entries, collected while they are read; only differences are kept.
-
-    Args:
-        table: The Hive table.
-    """
+    """Findings about partitions' entries, collected while read; only differences are kept."""
 
     def __init__(self, table: HiveTable) -> None:
         self._columns = _plain(table.storage.columns)
@@ -150,11 +146,7 @@ class PartitionNotes:
 
 
 def outside_findings(names: Collection[str]) -> Iterable[Finding]:
-    """Yield the finding about partitions outside the table's folder.
-
-    Args:
-        names: Names of the partitions.
-    """
+    """Yield the finding about partitions outside the table's folder."""
     if names:
         yield note(
             "outside-folder",

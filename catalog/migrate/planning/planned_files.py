@@ -19,8 +19,6 @@ class SourceFile:
     """A file to take over.
 
     Attributes:
-        partition: The file's partition.
-        status: The file's location and size.
         rows: Number of rows in its footer; None if it was not read, or does not say.
     """
 
@@ -33,7 +31,6 @@ class PlannedFiles(Collection[SourceFile]):
     """The files to take over, which can be iterated any number of times.
 
     Args:
-        folders: The folders of the table.
         spool: The files, as rows.
         size: Total size in bytes.
         rows: Total number of rows; None if it is not known for all files.
@@ -76,34 +73,20 @@ class PlannedFiles(Collection[SourceFile]):
             yield [FileStatus(*stated) for stated in zip(*columns, strict=True)]
 
     def encoded(self, form: DataFileForm) -> EncodedPlannedFiles:
-        """Return the files encoded for manifests.
-
-        Args:
-            form: The encoding of their records.
-        """
+        """Return the files encoded for manifests."""
         return EncodedPlannedFiles(form, self._folders, self._spool)
 
 
 @dataclass(frozen=True)
 class EncodedPlannedFiles:
-    """The files of a plan, encoded for manifests; see `EncodedFiles`.
-
-    Attributes:
-        form: The encoding of the records.
-        folders: The folders of the table.
-        spool: The files, as rows.
-    """
+    """The files of a plan, encoded for manifests; see `EncodedFiles`."""
 
     form: DataFileForm
     folders: Sequence[PartitionFolder]
     spool: Spool
 
     def __iter__(self) -> Iterator[EncodedFile]:
-        """Yield the files.
-
-        Raises:
-            MigrationError: If the footer of a file was not read.
-        """
+        """Yield the files, whose footers must all have been read."""
         last, values = -1, tuple[Any, ...]()
         for batch in self.spool:
             names = ("place", "record", "rows", "size", "path")

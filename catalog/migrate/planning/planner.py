@@ -56,7 +56,6 @@ class PlanOptions:
         footers: Whether to read file footers.
         sample: Maximum number of files to read of each table; None for all.
         interop: The engines that will use the tables; see `engine_properties`.
-        format_version: The format version that the tables will have.
         properties: Properties that the tables will have besides those of the Hive tables.
     """
 
@@ -69,12 +68,7 @@ class PlanOptions:
 
 
 class Planner:
-    """A planner of migrations of one metastore's tables, which shares answers among them.
-
-    Args:
-        catalog: The catalog of the metastore.
-        options: Options of planning.
-    """
+    """A planner of migrations of one metastore's tables, which shares answers among them."""
 
     def __init__(self, catalog: HiveCatalog, options: PlanOptions) -> None:
         self._catalog = catalog
@@ -95,11 +89,7 @@ class Planner:
     def plan(
         self, name: tuple[str, str], progress: Progress, threads: int = THREADS
     ) -> MigrationPlan:
-        """Return the plan of one table.
-
-        Raises:
-            NoSuchTableError: If there is none of this name.
-        """
+        """Return the plan of one table."""
         options = self._options
         context = MigrationContext(self._catalog, *name, progress)
         table = context.entry.load()

@@ -21,12 +21,7 @@ def reader_finding(
     """Return the finding about changes for engines that use the table by its name.
 
     Args:
-        table: The Hive table.
-        settings: The catalog's properties.
         interop: The engines that will use it; see `engine_properties`.
-
-    Raises:
-        ValidationError: If the table's properties exclude one of the engines.
     """
     name = table.full_name
     needed = engine_properties(interop, table.parameters, settings)
@@ -60,11 +55,7 @@ def reader_finding(
 
 
 def overwrite_findings(table: HiveTable) -> Iterator[Finding]:
-    """Yield the finding about Spark's INSERT OVERWRITE of a partitioned table.
-
-    Args:
-        table: The Hive table.
-    """
+    """Yield the finding about Spark's INSERT OVERWRITE of a partitioned table."""
     if not table.partition_keys:
         return
     setting = "spark.sql.sources.partitionOverwriteMode"
@@ -96,13 +87,7 @@ def version_findings(
     """Return the findings about engines that cannot read a table of a format version.
 
     Args:
-        table: The Hive table.
-        settings: The catalog's properties.
         interop: The engines that will use it; see `engine_properties`.
-        format_version: The format version that it will have.
-
-    Raises:
-        ValidationError: If the table's properties exclude one of the engines.
     """
     stated = table.parameters.get("format-version")
     if stated is not None and stated != str(format_version):

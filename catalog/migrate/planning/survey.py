@@ -88,19 +88,11 @@ def plan_source(
     """Plan the migration of a Hive table; change nothing, and report problems as findings.
 
     Args:
-        io: File system that holds the files.
-        table: The Hive table.
         partitions: The table's partitions, read only if the table itself could be migrated.
-        choices: The user's choices.
-        progress: Reporter of examined partitions and files.
         footers: Whether to read file footers, not only the metastore and the folders.
         sample: Maximum number of footers to read, evenly spaced; None for all.
-        threads: Number of folders or footers read at once.
         kept: The store of footers that were read before, and of those read now.
         properties: Properties that the Iceberg table will have besides those of the Hive table.
-
-    Raises:
-        FileIOError: If the local disk has no room for the facts about the files.
     """
     most = 0 if not footers else sys.maxsize if sample is None else sample
     survey = _Survey(io, table, choices, progress, threads, kept, properties)

@@ -42,11 +42,7 @@ class _Reader:
 
 
 class ViewReferences:
-    """The views of one metastore, by the tables that they name.
-
-    Args:
-        client: The metastore, which is read immediately.
-    """
+    """The views of one metastore, read immediately, by the tables that they name."""
 
     def __init__(self, client: HiveClient) -> None:
         self._readers: defaultdict[tuple[str, str], list[_Reader]] = defaultdict(list)

@@ -90,17 +90,11 @@ def _without_journal(
 
 
 def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bool = False) -> None:
-    """Allow maintenance to remove old files, and record that there is no way back.
+    """Allow maintenance to remove old files, and record that the way back is closed.
 
     Args:
-        context: The context of the table.
         dry_run: Whether to only check that it can be done.
         unverified: Whether to finalize even if the two tables were not compared.
-
-    Raises:
-        UnverifiedError: If they were not compared, and ``unverified`` is False.
-        MigrationError: If there is no finished migration, or it is being reverted, or Hive's
-            writers changed its files in a way that is not in the Iceberg table.
     """
     table = context.entry.load()
     found = context.migrated(table)

@@ -32,7 +32,6 @@ class PresentState:
     """The present state of a migration that was not reverted.
 
     Attributes:
-        table: The table as "db.table".
         pointer: The metadata file that its entry points at.
         finished: Whether apply has finished.
         metadata_gone: Whether the metadata file is gone: its folder was emptied.
@@ -121,13 +120,7 @@ class PresentState:
 
 
 def present_state(context: MigrationContext, table: HiveTable, journal: Journal) -> PresentState:
-    """Examine a migrated table: its metadata file, and all folders of the Hive table.
-
-    Args:
-        context: The context of the table.
-        table: The table's entry.
-        journal: The migration's journal.
-    """
+    """Examine a migrated table: its metadata file, and all folders of the Hive table."""
     pointer = table.metadata_location or ""
     name, finished = table.full_name, journal.step(Step.CLEANED) is not None
     try:

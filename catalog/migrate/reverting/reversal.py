@@ -157,12 +157,8 @@ class Reversal:
     def run(self, *, dry_run: bool, allow_data_loss: bool) -> RevertPlan:
         """Revert the migration, or resume after a crash.
 
-        Raises:
-            RevertBlockedError: If data would be lost and that is not allowed.
-            MigrationError: If there is nothing to revert to, the migration was finalized, it is
-                unknown which files are the Hive table's, or Hive moved a partition since.
-            CommitFailedError: If another client committed meanwhile; the Iceberg table stays.
-            CommitStateUnknownError: If an answer was lost; no file was moved.
+        After `CommitFailedError` the Iceberg table stays; after `CommitStateUnknownError` no file
+        was moved.
         """
         table = self._context.entry.load()
         if before := self._done_before(table):
@@ -206,11 +202,7 @@ class Reversal:
         return replace(plan, done=True)
 
     def plan(self, table: HiveTable, journal: Journal) -> RevertPlan:
-        """Return what reverting an Iceberg table would lose; change nothing.
-
-        Raises:
-            MigrationError: If it cannot be reverted.
-        """
+        """Return what reverting an Iceberg table would lose; change nothing."""
         return self._examined(table, journal, table.metadata_location)[0]
 
     def _examined(

@@ -27,11 +27,7 @@ _SERDE: Final = "avro"
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """The schema that Hive reads Avro files by.
-
-    Attributes:
-        fields: The fields of the reader's record, as JSON values.
-    """
+    """The schema that Hive reads Avro files by: the record's fields as JSON values."""
 
     fields: tuple[Mapping[str, Any], ...]
 
@@ -51,11 +47,7 @@ class AvroSchema:
 
 
 def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
-    """Return the declared schema that Hive reads a table's Avro files by; None if there is none.
-
-    Raises:
-        ValidationError: If it cannot be read, or is not a record.
-    """
+    """Return the declared schema by which Hive reads a table's Avro files, or None."""
     declared = avro_declaration(table)
     if declared is None:
         return None

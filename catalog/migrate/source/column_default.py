@@ -42,11 +42,7 @@ class ColumnDefaults:
         return Schema(tuple(map(self._in_field, schema.fields)), schema.schema_id)
 
     def values(self, schema: Schema) -> dict[str, Any]:
-        """Return the values in rows of files that lack a column, by its name in lower case.
-
-        Args:
-            schema: The columns with their types; internal values of these are returned.
-        """
+        """Return the internal values in rows of files that lack a column, by lower-case name."""
         fields = {field.name.lower(): field for field in schema.fields}
         values = {
             name: _value(fields[name], sql) for name, sql in self.read.items() if name in fields

@@ -69,7 +69,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _expression(constraint: Constraint) -> str:
-    """Return a constraint's expression, or `LEFT_OUT` if it is not surely one that Hive has there.
+    """Return a constraint's expression, or `LEFT_OUT` if it is not surely one that Hive has.
 
     That is in parentheses for a check; a default is a constant or the call of a function.
     """
@@ -87,11 +87,7 @@ def _expression(constraint: Constraint) -> str:
 
 
 def _outer(text: str) -> str:
-    """Return one letter for each token outside of parentheses, which stand for what they enclose.
-
-    Raises:
-        ExpressionError: If it cannot be taken apart.
-    """
+    """Return one letter for each token outside of parentheses, which stand for their contents."""
     depth, outer = 0, ""
     for token in tokens(text, of_spark=True):
         depth -= token.is_sign(")")

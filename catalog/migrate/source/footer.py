@@ -102,8 +102,6 @@ class FooterReader:
     """A reader of footers that compares them with a schema.
 
     Args:
-        io: File system that holds the files.
-        schema: The table's future schema.
         properties: The table's future properties, which choose the metrics to keep.
         positions: The columns in Hive's order, by which it finds those of some ORC files.
         avro: The schema that Hive reads Avro files by; None if by name, ignoring case.
@@ -138,11 +136,7 @@ class FooterReader:
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
 
     def identity(self, spec: PartitionSpec) -> str:
-        """Return a digest of everything that a footer depends on, besides the file and its folder.
-
-        Args:
-            spec: The table's future partition spec.
-        """
+        """Return a digest of all that a footer depends on, besides the file and its folder."""
         modes = sorted((number, str(mode)) for number, mode in self._config.modes.items())
         said = (
             version("icecomb"),
@@ -170,9 +164,7 @@ class FooterReader:
         """Read a file's footer, compare it with the schema, and compute metrics.
 
         Args:
-            status: The file.
             spec: The table's future partition spec, identity on each partition column.
-            partition: The values of the file's partition.
             positional: Whether Hive finds the columns by position, if it is an ORC file.
         """
         location = status.location
@@ -305,7 +297,7 @@ class _Comparison:
                 )
 
     def narrow(self, kinds: Mapping[int, tuple[str, NarrowType]], file: DescribedFile) -> None:
-        """Record values that Hive's types do not hold, or remark that the footer does not tell.
+        """Record values that Hive's types do not hold, or that the footer does not tell.
 
         Avro files are read by an Avro schema, which has no such types but for what is written.
         """

@@ -49,7 +49,6 @@ class FooterRow(NamedTuple):
         unread: The fields of the file that the table lacks, as text; empty if there are none.
         zone: The time zone of its writer; see `Footer`.
         remarks: What Hive may show otherwise, as text; empty if there is nothing.
-        problems: Why the file cannot be taken over.
     """
 
     record: bytes | None

@@ -81,7 +81,6 @@ class NarrowType:
     Of longer texts in files Hive shows the first characters, of integers out of range null.
 
     Attributes:
-        name: The type in Hive.
         bits: Number of bits of an integer; 0 for texts.
         length: Maximum number of characters of a text; 0 for integers.
     """
@@ -114,7 +113,6 @@ class Converted:
 
     Attributes:
         type: The Iceberg type, all nested fields optional.
-        notes: Sentences about the conversion, each once.
         narrow: The types in it that hold less in Hive.
     """
 
@@ -127,13 +125,8 @@ def parse_hive_type(text: str, *, timestamp: str = "timestamptz") -> Converted:
     """Return the Iceberg type of a Hive type string.
 
     Args:
-        text: The type in the metastore.
         timestamp: Type for Hive's ``timestamp``: "timestamptz" (as in Iceberg Java's migrate)
             or "timestamp", or one of these in nanoseconds, which instants then have, too.
-
-    Raises:
-        UnsupportedError: If Iceberg has no equivalent of a type (uniontype, intervals, void).
-        ValidationError: If it is not a type string.
     """
     parser = _Parser(text, timestamp)
     result = parser.type()

@@ -10,10 +10,9 @@ from icecomb.format.spec.types import NestedField
 
 
 def mapping_of(schema: Schema, spellings: Iterable[Mapping[int, str]]) -> NameMapping:
-    """Return the mapping of a schema's fields; the first name of each is the schema's spelling.
+    """Return the mapping of a schema's fields, whose first name is the schema's spelling.
 
     Args:
-        schema: The table's schema.
         spellings: For each file, a mapping of field id to name.
     """
     names: dict[int, dict[str, None]] = {}

@@ -34,12 +34,7 @@ _ROWS: Final = pa.schema(
 
 
 class PartitionBytes:
-    """Encoding of partition tuples as bytes.
-
-    Args:
-        spec: The partition spec, identity on each partition column.
-        schema: The table's schema.
-    """
+    """Encoding of partition tuples, of a spec of identities, as bytes."""
 
     def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
         kinds = (field.field_type for field in spec.partition_type(schema).fields)
@@ -71,11 +66,7 @@ class PartitionBytes:
 
 
 class PartitionFolders(Sequence[PartitionFolder]):
-    """The folders of a table in their order, on the local disk, with the last page cached.
-
-    Args:
-        packing: The encoding of partition values.
-    """
+    """The folders of a table in their order, on the local disk, with the last page cached."""
 
     def __init__(self, packing: PartitionBytes) -> None:
         self._packing = packing
@@ -144,11 +135,7 @@ class PartitionFolders(Sequence[PartitionFolder]):
 
 
 class DigestSet:
-    """A set of texts, stored as their digests.
-
-    Args:
-        digests: The concatenated digests.
-    """
+    """A set of texts, stored as their concatenated digests."""
 
     def __init__(self, digests: bytes) -> None:
         self._ordered = np.sort(np.frombuffer(digests, f"S{DIGEST}"))
@@ -173,7 +160,6 @@ class FolderStates:
     """The state of each folder, to find out later whether it is unchanged.
 
     Args:
-        folders: The folders.
         own: A folder whose files do not count: the migration's own.
     """
 
@@ -191,11 +177,7 @@ class FolderStates:
         self._digests += bytes(DIGEST)
 
     def match(self, listed: Iterable[ListedFolder]) -> bool:
-        """Return whether all folders are unchanged.
-
-        Args:
-            listed: The current listings, in the same order.
-        """
+        """Return whether all folders, `listed` in the same order, are unchanged."""
         now = 0
         for found in listed:
             if self._digest(found) != self._digests[now : now + DIGEST]:

@@ -61,13 +61,9 @@ def partition_values(
     Args:
         texts: One per partition column, from the metastore (never from a path).
         spec: The partition spec, identity on each partition column, in the same order.
-        schema: The table's schema.
         hive_types: Hive's types of the columns, which may have a smaller range than Iceberg's.
         null_name: The text that stands for null.
         time_zone: Time zone that local timestamps were written in, for timestamptz.
-
-    Raises:
-        ValidationError: If the count differs or a text is not an exact value of its column's type.
     """
     if len(texts) != len(spec.fields):
         raise ValidationError(
@@ -95,11 +91,7 @@ def partition_values(
 
 
 def convert(text: str, field_type: IcebergType, *, time_zone: str = "UTC") -> Any:
-    """Convert a text to icecomb's internal value of a type.
-
-    Raises:
-        ValueError: If it is not an exact value of the type.
-    """
+    """Convert a text to icecomb's internal value of a type; `ValueError` if it is not exact."""
     if isinstance(field_type, StringType):
         return text
     if not is_plain(text, field_type):

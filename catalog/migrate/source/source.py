@@ -52,13 +52,7 @@ def partition_folder(
     """Return the folder of a partition, with its values in Iceberg.
 
     Args:
-        table: The table.
-        partition: The partition.
-        converted: The table's schema and spec.
         time_zone: Time zone of local timestamps in partition values.
-
-    Raises:
-        ValidationError: If a value is not an exact value of its column's type.
     """
     values = partition_values(
         partition.values,
@@ -95,7 +89,7 @@ def parquet_by_position(entry: HiveTable | HivePartition) -> bool:
 
 
 def skipped_rows(entry: HiveTable | HivePartition) -> str:
-    """Return what makes Hive leave out the first or last rows of each file, or ""; any format's.
+    """Return what makes Hive skip the first or last rows of each file, or ""; of any format.
 
     A value that is not a number counts: Hive cannot read such a table.
     """

@@ -45,8 +45,6 @@ class ListedFolder:
     """The listing of a folder.
 
     Attributes:
-        folder: The folder.
-        exists: Whether the folder exists.
         files: The visible files with rows directly in the folder, in order of their names.
         nested: Visible files in subfolders.
         empty: Number of empty files.
@@ -62,22 +60,14 @@ class ListedFolder:
 def list_folders(
     io: FileIO, folders: Iterable[PartitionFolder], progress: Progress, threads: int = THREADS
 ) -> list[ListedFolder]:
-    """Return the listings of all folders, made in parallel, in the order of the folders.
-
-    Raises:
-        FileIOError: If a folder cannot be listed.
-    """
+    """Return the listings of all folders, made in parallel, in the order of the folders."""
     return list(folder_listings(io, list(folders), progress, threads))
 
 
 def folder_listings(
     io: FileIO, folders: Sequence[PartitionFolder], progress: Progress, threads: int = THREADS
 ) -> Iterator[ListedFolder]:
-    """Yield the listings of any number of folders; only some are fetched ahead.
-
-    Raises:
-        FileIOError: If a folder cannot be listed.
-    """
+    """Yield the listings of any number of folders; only some are fetched ahead."""
     work = partial(list_folder, io)
     return each(progress, "listing", "partitions", folders, work, threads, ahead=AHEAD)
 
@@ -94,11 +84,10 @@ def shared_folders(io: FileIO, folders: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def plain_folders(properties: Mapping[str, str], folders: Iterable[str]) -> list[str]:
-    """Normalize locations, so that texts are equal if the folders are; local links are resolved.
+    """Normalize locations: texts are equal if the folders are; local links are resolved.
 
     Args:
         properties: Properties of the `FileIO`, which name HDFS clusters.
-        folders: The locations.
     """
     texts = plain_texts((folder.rstrip("/") or "/" for folder in folders), properties)
     return [os.path.realpath(text) if text.startswith("/") else text for text in texts]
@@ -108,13 +97,8 @@ def list_folder(io: FileIO, folder: PartitionFolder, *, by_folders: bool = False
     """List one folder.
 
     Args:
-        io: File system that holds the folder.
-        folder: The folder.
         by_folders: Whether the names of subfolders tell values, in which case ``_year=2024`` is not
             hidden (Spark, HadoopFSUtils.shouldFilterOutPathName).
-
-    Raises:
-        FileIOError: If the folder cannot be listed.
     """
     prefix = folder.location.rstrip("/") + "/"
     files: list[FileStatus] = []

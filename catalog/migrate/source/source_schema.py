@@ -40,7 +40,7 @@ class SourceSchema:
 
 
 def source_schema(table: HiveTable, timestamp: str) -> SourceSchema:
-    """Return the Iceberg schema and spec of a Hive table; problems are collected, never raised.
+    """Return the Iceberg schema and spec of a Hive table; problems are collected, not raised.
 
     Args:
         table: The table, in whose parameters Spark keeps spelling and exact types.

@@ -38,7 +38,6 @@ def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Fi
     """Yield blockers for contradictions between Spark and the metastore.
 
     Args:
-        table: The Hive table.
         settings: Properties of the `FileIO`, which name HDFS clusters.
     """
     if provider_of(table) == "hive":

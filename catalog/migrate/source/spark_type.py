@@ -32,11 +32,7 @@ _DECIMAL: Final = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
 def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return Spark's schema of a table, decoded from its parameters; None if there is none.
-
-    Raises:
-        ValidationError: If parts are missing or it is not JSON.
-    """
+    """Return Spark's schema of a table, decoded from its parameters; None if there is none."""
     text = parameters.get(_KEY)
     if text is None and (count := parameters.get(f"{_KEY}.numParts")):
         parts = [parameters.get(f"{_KEY}.part.{index}") for index in range(int(count))]
@@ -89,11 +85,7 @@ def parse_spark_field(
 
 
 def parse_spark_type(raw: Any, *, timestamp: str) -> Converted:
-    """Return the Iceberg type of a Spark type in JSON form; ``timestamp`` as in `parse_hive_type`.
-
-    Raises:
-        UnsupportedError: If Iceberg has no equivalent of a type.
-    """
+    """Return the Iceberg type of a Spark type in JSON; ``timestamp`` as in `parse_hive_type`."""
     if isinstance(raw, str):
         if raw == "timestamp_ntz":
             return Converted(TimestampType())

@@ -25,9 +25,6 @@ class Spool:
 
     A few megabytes stay in memory, so that tables of usual size need no file. The file has no name:
     its disk space is freed when the spool is garbage-collected, or the process dies.
-
-    Args:
-        schema: The schema of the rows.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -44,11 +41,7 @@ class Spool:
         return len(self._ranges)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Add a batch at the end.
-
-        Raises:
-            FileIOError: If the local disk has no room for it.
-        """
+        """Add a batch at the end."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self._schema, options=_OPTIONS) as writer:
             writer.write_batch(batch)
@@ -101,7 +94,6 @@ class RowWriter:
     """A writer of rows to a spool, a batch at a time; `flush` writes the last ones.
 
     Args:
-        schema: The schema of the rows.
         weight: The column that may be long, whose size ends a batch, too.
     """
 

@@ -32,13 +32,7 @@ _SHOWN: Final = 20
 
 @dataclass(slots=True)
 class ColumnDigest:
-    """Statistics of one column on one side.
-
-    Attributes:
-        nulls: Number of null values.
-        least: The smallest value; None without values or order.
-        greatest: The greatest value; likewise.
-    """
+    """Statistics of one column on one side; `least` is None without values or order."""
 
     nulls: int = 0
     least: Any = None
@@ -72,8 +66,6 @@ class Comparison:
     Attributes:
         hive, iceberg: The two sides as a whole.
         partitions: Partition name to row counts on the Hive and the Iceberg side.
-        files: Number of compared files.
-        values: Number of compared values.
         differences: Sentences about the first differences; `difference_count` counts all.
         finished: Whether apply has finished.
     """
@@ -139,8 +131,6 @@ class FilePair:
     """One file as both sides read it.
 
     Attributes:
-        partition: The name of its Hive partition.
-        location: The file.
         constants: Partition column (lower case) to its value in the metastore.
         task: The Iceberg table's scan task; None if the table does not have the file.
     """
@@ -259,9 +249,6 @@ def as_hive_reads(
     """Return a file's array in the table's type, nested fields matched by name ignoring case.
 
     Args:
-        array: The values of the file.
-        kind: The type of the Iceberg column.
-        target: The same in Arrow.
         narrow: Hive's types that hold less, of which values are cut or become null.
         path: The path of the array among these.
     """

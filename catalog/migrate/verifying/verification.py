@@ -29,13 +29,9 @@ if TYPE_CHECKING:
 
 
 def verify(context: MigrationContext) -> Comparison:
-    """Compare the migration's snapshot with what Hive would read: files, partitions, every value.
+    """Compare the migration's snapshot with what Hive reads: files, partitions, every value.
 
     Later writes to the Iceberg table are ignored; changes of the files by Hive's writers are not.
-
-    Raises:
-        MigrationError: If the table was not migrated by icecomb.
-        NoSuchSnapshotError: If the migration's snapshot was expired.
     """
     table = context.entry.load()
     found = context.migrated(table)

@@ -68,14 +68,7 @@ _SHOWN: Final = 300
 
 
 def from_arrow(expression: pc.Expression) -> BooleanExpression:
-    """Convert a pyarrow filter to an expression that is true for the same rows.
-
-    Args:
-        expression: A filter made with `pyarrow.compute` or `pyarrow.dataset`.
-
-    Raises:
-        ExpressionError: If a part has no exact counterpart; the message names it.
-    """
+    """Convert a pyarrow filter to an expression that is true for the same rows."""
     return _Translation(expression).selected()
 
 
@@ -248,11 +241,7 @@ def _null(name: str, wanted: bool) -> BooleanExpression:  # noqa: FBT001
 
 
 def _tree(metadata: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
-    """Return the expression of a prefix notation; without recursion, as long chains nest deeply.
-
-    Raises:
-        ValueError: If the tokens are not an expression.
-    """
+    """Return the expression of a prefix notation; without recursion, as long chains nest deeply."""
     arguments: list[_Node] = []
     outer: list[tuple[str, list[_Node]]] = []
     options: Mapping[str, Any] = {}
@@ -315,10 +304,7 @@ def _shown(scalar: pa.Scalar) -> str:
 
 
 def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Return keys and values of a schema's metadata in order, repeated ones included.
-
-    `Schema.metadata` is a dict, in which repeated keys are lost; the C data interface has them all.
-    """
+    """Return keys and values of metadata in order, with repeated ones, which a dict loses."""
     capsule = schema.__arrow_c_schema__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -81,12 +81,7 @@ def _to_json(
 def from_json(raw: Any, schema: Schema | None = None) -> BooleanExpression:
     """Read an unbound expression.
 
-    Args:
-        raw: The JSON values.
-        schema: If given, strings compared with its binary columns are read as hexadecimal.
-
-    Raises:
-        ExpressionError: If this is not the JSON form of an expression.
+    With a schema, strings compared with its binary columns are read as hexadecimal.
     """
 
     def parts(node: Any) -> list[Any]:

@@ -49,9 +49,7 @@ _OR: Final = frozenset(("Or", "LogicalOr"))
 def implied_by(predicate: pl.Expr, schema: Schema) -> BooleanExpression:
     """Return an expression that is true wherever a filter of polars is.
 
-    Args:
-        predicate: The filter, after polars converted its literals to the types of the columns.
-        schema: The schema of the columns.
+    Polars must have converted its literals to the types of the columns.
     """
     try:
         parsed = json.loads(predicate.meta.serialize(format="json"))

@@ -15,15 +15,7 @@ _TYPED_NUMBER: Final = re.compile(r"([+-]?[0-9.]+(?:E[+-]?[0-9]+)?)(?:[LSYDF]|BD
 
 
 def constant_of(sql: str, path: str) -> Any:
-    """Return the value of a DEFAULT clause; None for NULL, and if there is no clause.
-
-    Args:
-        sql: The text after DEFAULT; empty if the default is dropped.
-        path: The full name of the column, for messages.
-
-    Raises:
-        UnsupportedError: If it is not a constant.
-    """
+    """Return the value of a DEFAULT clause; None for NULL, and without a clause."""
     if _NULL.fullmatch(sql.strip()):
         return None
     typed = _TYPED_NUMBER.fullmatch(sql.strip())

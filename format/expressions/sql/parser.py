@@ -143,11 +143,8 @@ class _Level:
     """The parts of a predicate read since a parenthesis was opened.
 
     Attributes:
-        start: The first token of the operand that is being read.
-        negated: Whether that operand is negated.
         has_words: Whether AND, OR or NOT occurred, so that the operands are predicates.
         conjuncts: The operands of AND since the last OR.
-        alternatives: The operands of OR.
     """
 
     start: Token
@@ -158,16 +155,7 @@ class _Level:
 
 
 def parse(text: str, *, of_spark: bool = False) -> BooleanExpression:
-    """Parse a predicate.
-
-    Args:
-        text: The SQL text.
-        of_spark: Whether double quotes enclose constants, as in Spark, instead of names.
-
-    Raises:
-        ExpressionError: If the text is not SQL, or not a predicate on columns.
-        UnsupportedError: If it names a type whose values cannot be compared.
-    """
+    """Parse a predicate; with `of_spark`, double quotes enclose constants instead of names."""
     if not text.strip():
         raise ExpressionError("The predicate is empty", hint=_HINT)
     try:

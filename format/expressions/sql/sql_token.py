@@ -34,14 +34,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a predicate.
-
-    Attributes:
-        kind: The kind of the token.
-        value: The text of the token, without quotes.
-        start: The index of its first character in the predicate.
-        end: The index after its last character.
-    """
+    """A token of a predicate, without quotes, from index `start` to before `end`."""
 
     kind: TokenKind
     value: str
@@ -72,16 +65,7 @@ _PATTERN = re.compile(
 
 
 def tokens(text: str, *, of_spark: bool = False) -> Iterator[Token]:
-    r"""Yield the tokens of a predicate, and `END`.
-
-    Args:
-        text: The predicate.
-        of_spark: Whether to read it as Spark does: double quotes enclose constants, in which a
-            backslash would escape the next character.
-
-    Raises:
-        ExpressionError: If a character has no meaning, or a quote is not closed.
-    """
+    """Yield the tokens of a predicate, and `END`; with `of_spark`, as Spark reads it."""
     at = 0
     while at < len(text):
         found = _PATTERN.match(text, at)

@@ -350,11 +350,8 @@ class _Garbage:
     """The unneeded files of one attempt.
 
     Attributes:
-        snapshot_ids: The snapshots that the attempt removes.
-        files: The files that only they need.
         known: Manifests that name none of these files.
         problem: The reason why the files are unknown, if they are.
-        list_location: The location of their list, if it was written.
         outside: Such files outside of the table's folders, which stay.
     """
 

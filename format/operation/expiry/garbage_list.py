@@ -56,13 +56,7 @@ _AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The outcome of deleting files.
-
-    Attributes:
-        files: The files that are gone.
-        failed: The files that could not be deleted.
-        reason: The reason why the first of them could not be deleted.
-    """
+    """The files that are gone, those that could not be deleted, and why the first could not."""
 
     files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
     failed: tuple[str, ...] = ()
@@ -133,14 +127,9 @@ def still_unreachable(
     """Return the files without those that metadata reaches, under whatever scheme or authority.
 
     Args:
-        io: File system to read manifests from.
-        files: The files to check.
         metadata: The table metadata; None if the table is already known not to need them.
         known: Manifests that need none of the files: they are not read.
         others: A function that loads other tables which may need them.
-
-    Raises:
-        CorruptFileError, NoSuchFileError: If a file that the check needs cannot be read.
     """
     everything = files.files
     if not everything:
@@ -155,16 +144,7 @@ def still_unreachable(
 
 
 def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None = None) -> Deleted:
-    """Delete the files on lists of runs that ended, unless the current table needs them.
-
-    Args:
-        io: File system that holds the table.
-        metadata: The table metadata.
-        others: A function that loads other tables which may need the files.
-
-    Raises:
-        CorruptFileError, NoSuchFileError: If it cannot be determined what the table needs.
-    """
+    """Delete the files on lists of runs that ended, unless this or another table needs them."""
     done = Deleted()
     for location in _abandoned(io, metadata):
         try:

@@ -36,13 +36,11 @@ class LocationKeys:
     """The keys of some locations, one row per location.
 
     Attributes:
-        path: Keys of the path only.
-        scheme: Keys of scheme and path.
-        whole: Keys of scheme, authority and path.
         unnamed: Whether no scheme was written: such a location matches any scheme.
-        open: Whether a scheme but no authority was written: such a location matches any authority.
-        prefixes: The distinct prefixes (scheme and authority), and the index of each row's prefix.
-        paths: The paths themselves.
+        open: Whether a scheme but no authority was written: such a location matches any
+            authority.
+        prefixes: The distinct prefixes (scheme and authority), and the index of each row's
+            prefix.
     """
 
     path: Keys
@@ -62,12 +60,8 @@ class Spelling:
     """The rules by which locations are read and compared.
 
     Args:
-        properties: The properties of the table's `FileIO`.
         equal_schemes: Schemes, separated by commas, mapped to the one that they are equal to.
         equal_authorities: The same for authorities.
-
-    Raises:
-        ValidationError: If a scheme or authority is not a string, or is said to equal two others.
     """
 
     def __init__(
@@ -96,15 +90,7 @@ class Spelling:
         )
 
     def check_resolved(self, locations: pa.Array, keys: LocationKeys) -> None:
-        """Refuse locations of mount tables whose files are unknown here.
-
-        Args:
-            locations: The locations.
-            keys: Their keys.
-
-        Raises:
-            IcecombError: If the settings lack the mount table, or no link of it covers a location.
-        """
+        """Refuse locations of mount tables whose files are unknown here."""
         names, rows = keys.prefixes
         for row, name in enumerate(names):
             if name.startswith("viewfs:"):
@@ -159,11 +145,7 @@ class Spelling:
 
 
 def flat(what: str, equal: Mapping[str, str] | None) -> dict[str, str]:
-    """Convert `{"a,b": "c"}` to `{"a": "c", "b": "c"}`, in lower case.
-
-    Raises:
-        ValidationError: If a key or value is not a string, or one is said to equal two others.
-    """
+    """Convert `{"a,b": "c"}` to `{"a": "c", "b": "c"}`, in lower case."""
     found: dict[str, str] = {}
     for names, target in (equal or {}).items():
         if not isinstance(names, str) or not isinstance(target, str):

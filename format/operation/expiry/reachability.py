@@ -33,12 +33,8 @@ class UnreachableFiles:
     """Files that nothing in the table refers to any more, by kind.
 
     Attributes:
-        data_files: Data files.
         delete_files: Files of position and equality deletes.
         equality_delete_files: The delete files that hold equality deletes.
-        manifests: Manifests.
-        manifest_lists: Manifest lists.
-        statistics_files: Statistics of snapshots and partitions.
         unreadable: Manifests and lists of removed snapshots that could not be read; files that
             only they name are not included.
     """
@@ -66,21 +62,11 @@ class UnreachableFiles:
 def unreachable_files(
     io: FileIO, before: TableMetadata, after: TableMetadata, known: set[str] | None = None
 ) -> UnreachableFiles:
-    """Return the files that `before` reaches and `after` does not.
-
-    Only manifests of removed snapshots are read, and those of kept snapshots as long as they may
-    hold a file of the former.
+    """Return the files that `before` reaches and `after`, without some snapshots, does not.
 
     Args:
-        io: File system to read manifests and their lists from.
-        before: The table metadata.
-        after: The table metadata without some snapshots.
-        known: A set to add the manifests and lists of kept snapshots to, which name no such file.
-
-    Raises:
-        CorruptFileError: If a manifest of a kept snapshot cannot be read, so that it is unknown
-            which files are needed.
-        NoSuchFileError: If such a manifest is missing.
+        known: A set to add the manifests and lists of kept snapshots to, which name no such
+            file.
     """
     gone = [s for s in before.snapshots if not after.has_snapshot(s.snapshot_id)]
     lists = {s.manifest_list for s in gone if s.manifest_list}

@@ -30,15 +30,9 @@ _UNREADABLE: Final = (CorruptFileError, NoSuchFileError, UnsupportedError)
 
 
 class ReachableFiles:
-    """The files that may not be deleted.
-
-    These are the live files of all manifests of all snapshots (of branches and tags, staged ones
-    and those that only the history knows), manifests, their lists, statistics, and the metadata
-    files of the log.
+    """The files that may not be deleted: those that any snapshot or the metadata log needs.
 
     Args:
-        io: File system to read metadata from.
-        spelling: The rules by which locations are compared.
         told: A function that is called with the locations of needed files.
         root: A folder, for `elsewhere`.
     """
@@ -66,11 +60,7 @@ class ReachableFiles:
         self._any_authority = _Numbers()
 
     def add(self, locations: Iterable[str] | pa.Array) -> None:
-        """Add locations that are needed.
-
-        Raises:
-            IcecombError: If the settings do not tell which file a location is.
-        """
+        """Add locations that are needed."""
         texts = locations if isinstance(locations, pa.Array) else pa.array(locations, pa.string())
         if not len(texts):
             return
@@ -98,12 +88,7 @@ class ReachableFiles:
         """Add all files that a table's metadata reaches, reading each manifest only once.
 
         Args:
-            metadata: The table metadata.
-            location: The location of its metadata file.
             damaged: Whether to skip files that are missing or unreadable instead of failing.
-
-        Raises:
-            CorruptFileError, NoSuchFileError: If a manifest or list is damaged or missing.
         """
         files = [] if location is None else [location]
         statistics = (*metadata.statistics, *metadata.partition_statistics)
@@ -118,10 +103,7 @@ class ReachableFiles:
         self._seen.update(manifests)
 
     def sort(self, keys: LocationKeys) -> tuple[Rows, Rows]:
-        """Return masks of files that are needed, and of those whose path is under another prefix.
-
-        The latter may be needed.
-        """
+        """Return masks of files that are needed, and may be, having a path under another prefix."""
         needed = (
             self._wholes.has(keys.whole)
             | self._any_scheme.has(keys.path)

@@ -17,14 +17,11 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The lifetimes of snapshots and references.
+    """The lifetimes of snapshots and references, in milliseconds; times are since the epoch.
 
     Args:
-        now_ms: The time that ages refer to, in milliseconds since the epoch.
-        older_than_ms: The time before which snapshots expire, in milliseconds since the epoch.
         retain_last: The number of snapshots of each branch to keep, however old they are.
-        max_ref_age_ms: The age, in milliseconds, above which a reference is removed; `main` is
-            always kept.
+        max_ref_age_ms: The age above which a reference is removed; `main` is always kept.
     """
 
     now_ms: int

@@ -18,12 +18,7 @@ from icecomb.format.errors import CorruptFileError
 
 
 def columnar_layout(schema: Any, kinds: Sequence[pa.DataType]) -> Any:
-    """Return the layout of a file's records for polars; None if it lacks one of the types.
-
-    Args:
-        schema: The writer's schema.
-        kinds: The Arrow types of its fields.
-    """
+    """Return the layout of a file's records for polars; None if it lacks one of the types."""
     try:
         plain = plain_schema(schema, {})
     except (KeyError, TypeError, ValueError):
@@ -43,13 +38,10 @@ def decoded_columns(
     blocks: list[bytes],
     chosen: Sequence[tuple[int, pa.Field, Any]],
 ) -> pa.RecordBatch | None:
-    """Decode the rows of the given blocks; return None if they are invalid in any way.
+    """Decode the rows of uncompressed blocks; return None if they are invalid in any way.
 
     Args:
-        location: The location of the file.
         layout: The layout that `columnar_layout` returned.
-        rows: The number of rows in the blocks.
-        blocks: The blocks, uncompressed.
         chosen: Numbers of the columns to decode, with their Arrow fields.
     """
     names = [f"c{number}" for number, *_ in chosen]

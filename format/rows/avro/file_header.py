@@ -20,19 +20,7 @@ _NEAR, _FAR = 1 << 12, 1 << 18
 
 
 class AvroHeader(FileTail):
-    """The header of a file, and the row counts of its blocks; the rows are skipped.
-
-    Args:
-        source: The open file, at its beginning.
-        location: The location of the file, for errors.
-
-    Attributes:
-        stated: The schema in the file, as JSON values.
-
-    Raises:
-        CorruptFileError: If it is not an Avro file, or is truncated.
-        UnsupportedError: If its schema has a type that Iceberg does not have.
-    """
+    """The header of a file, and the row counts of its blocks; the rows are skipped."""
 
     file_format = FileFormat.AVRO
 

@@ -65,19 +65,7 @@ _LOGICAL = {
 
 
 class AvroReader(DataFileReader):
-    """An open Avro file.
-
-    Args:
-        io: File system that holds the file.
-        location: The location of the file.
-        name_mapping: The table's name mapping, for a file without field ids.
-        size: The length that its manifest states, in bytes; a shorter file is rejected.
-
-    Raises:
-        CorruptFileError: If it is not an Avro file, or is shorter than stated.
-        NoSuchFileError: If the file does not exist.
-        UnsupportedError: If its schema has a type that Iceberg does not have.
-    """
+    """An open Avro file; one shorter than the bytes that its manifest states is rejected."""
 
     def __init__(
         self,
@@ -182,11 +170,7 @@ class AvroReader(DataFileReader):
 
 
 def read_columns(stated: Any, location: str) -> tuple[Any, list[Column]]:
-    """Return the parsed form of a file's schema, and its columns.
-
-    Raises:
-        UnsupportedError: If the schema has a type that Iceberg does not have.
-    """
+    """Return the parsed form of a file's schema, and its columns."""
     schema: Any = fastavro.parse_schema(stated, _write_hint=False, _force=True)
     shape = _Shape(location)
     return schema, [shape.field(f) for f in schema["fields"]]

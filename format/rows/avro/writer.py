@@ -34,12 +34,7 @@ _RECORD_NAME = "table"
 
 @dataclass(frozen=True, slots=True)
 class AvroOptions:
-    """Options for writing Avro files.
-
-    Args:
-        compression: Iceberg's name of the codec.
-        level: The codec's level; None for its default.
-    """
+    """Options for writing Avro files: Iceberg's name of the codec, and its level if not default."""
 
     compression: str = "gzip"
     level: int | None = None
@@ -71,11 +66,7 @@ class AvroOptions:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> AvroOptions:
-        """Return the options set by a table's properties.
-
-        Raises:
-            ConfigurationError: If the codec is unknown, or the level is not a number.
-        """
+        """Return the options set by a table's properties."""
         codec = AVRO_CODEC.of(properties)
         plain = codec in ("uncompressed", "none")
         return cls(codec, compression_level(AVRO_LEVEL, properties, "NONE" if plain else codec))
@@ -86,13 +77,7 @@ class AvroOptions:
 
 
 class AvroFileWriter:
-    """A writer of one Avro file.
-
-    Args:
-        stream: The stream to write to; the caller closes it.
-        settings: The columns, and the metrics to keep.
-        options: Options for writing the file.
-    """
+    """A writer of one Avro file to a stream, which the caller closes."""
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: AvroOptions) -> None:
         self._stream = stream

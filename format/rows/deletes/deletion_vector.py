@@ -36,14 +36,9 @@ class DamagedVectorError(ValueError):
 
 
 def decode_vector(blob: bytes, cardinality: int) -> Longs:
-    """Return the positions of a deletion vector, ascending.
+    """Return the positions of a deletion vector, ascending; its manifest states their number.
 
-    Args:
-        blob: The whole blob.
-        cardinality: The number of positions that its manifest states.
-
-    Raises:
-        DamagedVectorError: If the blob is damaged, or has another number of positions.
+    It raises DamagedVectorError if the blob is damaged, or has another number of positions.
     """
     content = memoryview(blob)
     covered = len(content) - _CHECKSUM.size
@@ -65,11 +60,7 @@ def decode_vector(blob: bytes, cardinality: int) -> Longs:
 def encode_vector(positions: Longs) -> bytes:
     """Return the blob of a deletion vector, with the bytes that Iceberg Java writes.
 
-    Args:
-        positions: The deleted positions, ascending and distinct; at least one.
-
-    Raises:
-        ValidationError: If they are not, or no vector can hold them.
+    The positions must be ascending and distinct; at least one.
     """
     if not len(positions) or positions[0] < 0 or not (positions[1:] > positions[:-1]).all():
         raise ValidationError(

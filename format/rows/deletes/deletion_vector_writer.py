@@ -48,13 +48,7 @@ _NONE: Final = np.empty(0, np.int64)
 
 
 class DeletionVectorWriter:
-    """A writer of the deletion vectors of one operation.
-
-    Args:
-        io: File system for the file.
-        metadata: Metadata of the table.
-        operation_id: The distinct part of the file name.
-    """
+    """A writer of the deletion vectors of one operation, whose id is in the file name."""
 
     def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
         self._io = io
@@ -64,12 +58,7 @@ class DeletionVectorWriter:
         self._written: str | None = None
 
     def add(self, file: DeleteTarget, positions: Positions) -> None:
-        """Delete rows of a data file.
-
-        Args:
-            file: The data file; it may be given several times.
-            positions: The positions of its deleted rows, ascending.
-        """
+        """Delete rows, by ascending positions, of a data file, which may be given several times."""
         if not len(positions):
             return
         known = self._vectors.get(file.file_path)
@@ -131,16 +120,7 @@ def several_targets(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
 def joined_vectors(
     io: FileIO, writer: DeletionVectorWriter, several: Mapping[str, Sequence[DataFile]]
 ) -> list[DataFile]:
-    """Write one deletion vector for each data file, with the rows of all those it has.
-
-    Args:
-        io: File system that holds the vectors.
-        writer: The writer of the new ones.
-        several: The vectors by data file.
-
-    Raises:
-        CorruptFileError: If a vector is damaged.
-    """
+    """Write one deletion vector for each data file, with the rows of all those it has."""
     reader = VectorReader(io)
     for path, vectors in several.items():
         target = replace(vectors[0], file_path=path)
@@ -149,11 +129,7 @@ def joined_vectors(
 
 
 class OlderDeletes:
-    """The position deletes that data files have so far.
-
-    Args:
-        io: File system that holds the delete files.
-    """
+    """The position deletes that data files have so far."""
 
     def __init__(self, io: FileIO) -> None:
         self._deletes = PositionDeletes(io)
@@ -162,38 +138,20 @@ class OlderDeletes:
         self._taken: set[str] = set()
 
     def take(self, task: FileScanTask) -> None:
-        """Note a data file that gets a vector; a table may have it several times.
-
-        Args:
-            task: The data file, with all deletes that apply to it.
-
-        Raises:
-            ValidationError: As `see` does.
-        """
+        """Note a data file, with all its deletes, that gets a vector; a table may repeat it."""
         self._taken.add(task.file_path)
         self.note(task)
 
     def note(self, task: FileScanTask) -> None:
-        """Note a data file that loses rows.
-
-        Args:
-            task: The data file, with all deletes that apply to it.
-
-        Raises:
-            ValidationError: As `see` does.
-        """
+        """Note a data file, with all deletes that apply to it, that loses rows."""
         self._known.setdefault(task.file_path, _identities(task))
         self.see(task)
 
     def see(self, task: FileScanTask) -> None:
-        """Note a data file that may get no vector.
+        """Note a data file, with all deletes that apply to it, that may get no vector.
 
-        Args:
-            task: The data file, with all deletes that apply to it.
-
-        Raises:
-            ValidationError: If it gets one, and other deletes apply to another entry of it: the
-                vector would delete rows of both, and stand for the position deletes of both.
+        It raises ValidationError if it gets one, and other deletes apply to another entry of it:
+        the vector would delete rows of both, and stand for the position deletes of both.
         """
         path, own = task.file_path, _identities(task)
         # the older of two entries has the deletes, and is not the only one that loses rows
@@ -217,14 +175,9 @@ class OlderDeletes:
         """Return what a new vector of a data file deletes, and the delete files that it replaces.
 
         Args:
-            task: The data file, with all deletes that apply to it.
             positions: The positions of more rows to delete, ascending.
             own: Whether it leaves out what only delete files for several data files delete: it
                 then stands for a delete file, beside which these stay.
-
-        Raises:
-            CorruptFileError: If a delete file is damaged.
-            ValidationError: As `take` does.
         """
         self.take(task)
         replaced = replaced_by(task)
@@ -233,27 +186,14 @@ class OlderDeletes:
 
 
 def replaced_by(task: FileScanTask) -> list[DataFile]:
-    """Return the delete files that go when a data file gets a vector: those about it alone.
-
-    Args:
-        task: The data file, with all deletes that apply to it.
-    """
+    """Return the delete files that go when a data file gets a vector: those about it alone."""
     return [file for file in _positional(task) if only_target(file) == task.file_path]
 
 
 def delete_writer(
     io: FileIO, metadata: TableMetadata, operation_id: str
 ) -> PositionDeleteWriter | DeletionVectorWriter:
-    """Return a writer of what the table's format version deletes rows by position with.
-
-    Args:
-        io: File system for the files.
-        metadata: Metadata of the table.
-        operation_id: The common part of the file names.
-
-    Raises:
-        ConfigurationError: If a write property of position delete files is invalid.
-    """
+    """Return a writer of what the table's format version deletes rows by position with."""
     if metadata.format_version < 3:
         return PositionDeleteWriter(io, metadata, operation_id)
     return DeletionVectorWriter(io, metadata, operation_id)

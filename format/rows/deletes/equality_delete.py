@@ -39,10 +39,6 @@ class ColumnPlaces:
     Args:
         field_ids: The ids of the columns, which may be fields in structs.
         projected: The selected columns, which come first.
-        metadata: Metadata of the table, which has each id in some schema.
-
-    Raises:
-        UnsupportedError: If no schema has one of the ids.
     """
 
     def __init__(
@@ -87,12 +83,7 @@ class ColumnPlaces:
 
 
 class KeySet:
-    """The set of keys of delete files that compare the same columns.
-
-    Args:
-        field_ids: Field ids of the columns.
-        columns: The values, one array for each column, one row for each key.
-    """
+    """The set of keys of delete files that compare the same columns, one array for each."""
 
     def __init__(self, field_ids: tuple[int, ...], columns: Sequence[pa.Array]) -> None:
         self.field_ids = field_ids
@@ -117,11 +108,7 @@ class KeySet:
         return len(self._levels[-1]) if self._levels else self._values[0].count
 
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
-        """Return a mask of the rows that have one of the keys.
-
-        Args:
-            arrays: The columns by field id.
-        """
+        """Return a mask of the rows, with columns by field id, that have one of the keys."""
         found, _ = self._codes(arrays)
         return mask_of(found)
 
@@ -166,10 +153,8 @@ class EqualityDeletes:
     """A bounded cache of the key sets of equality delete files, read on demand.
 
     Args:
-        io: File system that holds the files.
-        metadata: Metadata of the table.
-        capacity: The maximum size of the cached sets in memory, in bytes; the latest one is always
-            kept.
+        capacity: The maximum size of the cached sets in memory, in bytes; the latest one is
+            always kept.
     """
 
     def __init__(self, io: FileIO, metadata: TableMetadata, capacity: int = 1 << 28) -> None:
@@ -181,11 +166,7 @@ class EqualityDeletes:
         self._kept: OrderedDict[tuple[str, ...], KeySet | None] = OrderedDict()
 
     def of(self, delete_files: Sequence[DataFile]) -> list[KeySet]:
-        """Return the key sets of equality delete files, one for each set of columns.
-
-        Raises:
-            CorruptFileError: If a delete file does not name its columns or does not have them.
-        """
+        """Return the key sets of equality delete files, one for each set of columns."""
         groups: dict[tuple[int, ...], list[DataFile]] = defaultdict(list)
         for file in delete_files:
             groups[compared_columns(file)].append(file)
@@ -229,11 +210,7 @@ class EqualityDeletes:
 
 
 def compared_columns(file: DataFile) -> tuple[int, ...]:
-    """Return the field ids of the columns that an equality delete file compares, ascending.
-
-    Raises:
-        CorruptFileError: If the file does not name any.
-    """
+    """Return the field ids of the columns that an equality delete file compares, ascending."""
     if not file.equality_ids:
         raise CorruptFileError(
             f"Equality delete file {file.file_path} does not say what it compares",
@@ -246,18 +223,7 @@ def compared_columns(file: DataFile) -> tuple[int, ...]:
 def read_keys(
     io: FileIO, metadata: TableMetadata, field_ids: tuple[int, ...], file: DataFile
 ) -> Iterator[dict[int, pa.Array]]:
-    """Yield the keys of an equality delete file batch by batch, as columns by field id.
-
-    Args:
-        io: File system that holds the file.
-        metadata: Metadata of the table.
-        field_ids: Field ids of the columns that it compares.
-        file: The delete file.
-
-    Raises:
-        CorruptFileError: If the file does not have its columns.
-        UnsupportedError: If the values of a column cannot be compared.
-    """
+    """Yield the keys of an equality delete file batch by batch, as columns by field id."""
     places = ColumnPlaces(field_ids, (), metadata)
     _check_types(field_ids, metadata, file)
     reader = open_data_file(io, file, metadata.name_mapping())

@@ -35,8 +35,8 @@ class PathRange:
 def path_range(lower: bytes | None, upper: bytes | None) -> PathRange:
     """Return what the bounds of the column `file_path` say, as far as they can be right.
 
-    Bounds that are not text, and a lower one above the upper one, say nothing: a delete file that
-    is taken for one about other data files would bring deleted rows back.
+    Others say nothing: a delete file that is taken for one about other data files would bring
+    deleted rows back.
     """
     first, last = _text(lower), _text(upper)
     lower, upper = lower if first is not None else None, upper if last is not None else None

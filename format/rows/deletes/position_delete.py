@@ -46,10 +46,7 @@ _NAMES = NameMapping(
 class PositionDeletes:
     """The deleted positions of data files, read from delete files and vectors on demand.
 
-    A delete file for several data files is read once and cached, up to a capacity.
-
     Args:
-        io: File system that holds the delete files.
         capacity: The maximum number of positions to cache, 8 bytes each.
     """
 
@@ -63,16 +60,7 @@ class PositionDeletes:
         self._size = 0
 
     def of(self, data_file: DataFile, delete_files: Iterable[DataFile]) -> Positions | None:
-        """Return the distinct deleted positions of a data file, ascending; None for none.
-
-        Args:
-            data_file: The data file.
-            delete_files: The position delete files that apply to it, or its deletion vector.
-
-        Raises:
-            CorruptFileError: If a delete file or the vector is damaged.
-            NoSuchFileError: If it does not exist.
-        """
+        """Return the distinct deleted positions of a data file, ascending; None for none."""
         path = data_file.file_path
         delete_files = tuple(delete_files)
         vectors = [file for file in delete_files if file.is_deletion_vector]
@@ -112,11 +100,7 @@ class PositionDeletes:
 
 
 def distinct(parts: Sequence[Positions]) -> Positions:
-    """Return the distinct positions in some arrays, ascending.
-
-    Args:
-        parts: The arrays, at least one; ascending ones are merged in linear time.
-    """
+    """Return the distinct positions in at least one array, ascending; linear if these ascend."""
     together = np.concatenate(parts)
     together.sort(kind="stable")  # numpy's set functions hash: a second for a million
     fresh = np.ones(len(together), np.bool_)
@@ -130,7 +114,6 @@ def live_mask(deleted: Positions, position: int, rows: int) -> npt.NDArray[np.bo
     Args:
         deleted: Deleted positions of the file, ascending.
         position: The number of the batch's first row in the file.
-        rows: The number of rows in the batch.
     """
     begin, end = np.searchsorted(deleted, (position, position + rows))
     if begin == end:
@@ -154,15 +137,7 @@ def only_target(delete_file: DataFile) -> str | None:
 
 
 def positions_by_path(io: FileIO, delete_file: DataFile) -> Mapping[str, Positions]:
-    """Return all positions in a delete file by data file, in the order of the delete file.
-
-    Args:
-        io: File system that holds the delete file.
-        delete_file: The position delete file, or a deletion vector.
-
-    Raises:
-        CorruptFileError: If the delete file is damaged.
-    """
+    """Return all positions in a delete file by data file, in the order of the delete file."""
     target = only_target(delete_file)
     if target is not None and delete_file.is_deletion_vector:
         return {target: VectorReader(io).positions(delete_file)}

@@ -69,20 +69,13 @@ class PositionDeleteWriter:
     """A writer of position delete files, for one data file or for one partition each.
 
     The table property `write.delete.granularity` decides between the two: `file`, the default as in
-    Spark, or `partition`. The format is that of `write.delete.format.default`, or else that of data
-    files; `write.delete.parquet.*` (and so on) set how it is written, or else `write.parquet.*`.
-    Files have about `write.delete.target-file-size-bytes`.
+    Spark, or `partition`. `write.delete.parquet.*` (and so on) set how files are written, or else
+    `write.parquet.*`.
 
     Args:
-        io: File system for the files.
-        metadata: Metadata of the table.
-        operation_id: The common part of the file names.
         rows: Whether to store the deleted rows as well, in the optional column `row` with the
             columns of the table's current schema. Each `add` must then give them.
         target: The approximate size of files, in bytes; that of the table property by default.
-
-    Raises:
-        ConfigurationError: If the format or granularity is unknown, or a write property is invalid.
     """
 
     def __init__(
@@ -120,15 +113,10 @@ class PositionDeleteWriter:
         self._done: list[DataFile] = []
 
     def add(self, file: DeleteTarget, positions: Positions, rows: pa.Table | None = None) -> None:
-        """Delete rows of a data file.
+        """Delete rows, by ascending positions, of a data file, which may be given only once.
 
         Args:
-            file: The data file; it may be given only once.
-            positions: The positions of the rows, ascending.
             rows: The rows themselves, in the columns and types of the table's current schema.
-
-        Raises:
-            ValidationError: If rows are missing, or are given to a writer that does not store them.
         """
         if self._stores_rows != (rows is not None):
             wanted = "needs" if self._stores_rows else "takes no"

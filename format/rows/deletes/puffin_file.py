@@ -22,16 +22,11 @@ _CODECS: Final = ("lz4", "zstd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """A blob of a Puffin file, as its footer describes it.
+    """A blob of a Puffin file, as its footer describes it; offset and length are in bytes.
 
     Attributes:
-        type: What its bytes are.
-        fields: Ids of the fields that it is about.
         snapshot_id: Snapshot that it was computed from; -1 if it belongs to none.
         sequence_number: Sequence number of that snapshot; -1 likewise.
-        offset: Offset in the file, in bytes.
-        length: Length in bytes.
-        properties: What else there is to say.
         codec: Name of the codec that its bytes are compressed with; None if they are not.
     """
 
@@ -46,11 +41,7 @@ class Blob:
 
     @classmethod
     def from_json(cls, shown: Mapping[str, Any]) -> Blob:
-        """Read the description in a footer.
-
-        Raises:
-            KeyError, TypeError, ValueError: If it is none.
-        """
+        """Read the description in a footer; KeyError, TypeError or ValueError if it is none."""
         return cls(
             type=str(shown["type"]),
             fields=tuple(int(number) for number in shown["fields"]),
@@ -76,11 +67,7 @@ class Blob:
 
 
 class PuffinWriter:
-    """A writer of one Puffin file, blob by blob.
-
-    Args:
-        stream: The new file.
-    """
+    """A writer of one Puffin file, blob by blob."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -104,16 +91,7 @@ class PuffinWriter:
         snapshot_id: int = -1,
         sequence_number: int = -1,
     ) -> Blob:
-        """Write a blob, not compressed.
-
-        Args:
-            content: Its bytes.
-            kind: Its type.
-            fields: Ids of the fields that it is about.
-            properties: What else there is to say.
-            snapshot_id: Snapshot that it was computed from.
-            sequence_number: Sequence number of that snapshot.
-        """
+        """Write a blob, not compressed."""
         blob = Blob(
             type=kind,
             fields=tuple(fields),
@@ -128,11 +106,7 @@ class PuffinWriter:
         return blob
 
     def finish(self) -> int:
-        """Write the footer; return the length of the whole file.
-
-        Raises:
-            ValidationError: If the footer is too long for the format.
-        """
+        """Write the footer; return the length of the whole file."""
         described = {
             "blobs": [blob.to_json() for blob in self._blobs],
             "properties": {"created-by": "icecomb"},
@@ -154,15 +128,7 @@ class PuffinWriter:
 
 
 class PuffinReader:
-    """A reader of a Puffin file.
-
-    Args:
-        content: The whole file.
-        path: Its location, for errors.
-
-    Raises:
-        CorruptFileError: If it is no Puffin file, or its footer is damaged.
-    """
+    """A reader of a Puffin file."""
 
     def __init__(self, content: bytes, path: str) -> None:
         self._content = content
@@ -176,12 +142,7 @@ class PuffinReader:
             raise self._damaged(f"its footer cannot be read: {damage_of(error)}") from error
 
     def content(self, blob: Blob) -> bytes:
-        """Return the bytes of a blob, unpacked.
-
-        Raises:
-            CorruptFileError: If they are damaged, or not in the file.
-            UnsupportedError: If they are compressed with an unknown codec.
-        """
+        """Return the bytes of a blob, unpacked."""
         end = blob.offset + blob.length
         if not len(_MAGIC) <= blob.offset <= end <= len(self._content):
             raise self._damaged(f"its blob of type {blob.type} is not in the file")

@@ -56,8 +56,7 @@ def least_length(greatest: int) -> int:
 def encode_bitmap(positions: Longs) -> bytes:
     """Return the bytes of a bitmap, in which runs stand where they are shorter.
 
-    Args:
-        positions: The positions, ascending and distinct, from 0 to `GREATEST`; at least one.
+    The positions, at least one, must be ascending and distinct, from 0 to `GREATEST`.
     """
     # Java has a bitmap for every upper half up to the greatest one
     uppers = np.arange((int(positions[-1]) >> 32) + 2, dtype=np.int64)
@@ -71,12 +70,7 @@ def encode_bitmap(positions: Longs) -> bytes:
 def decode_bitmap(content: memoryview, expected: int) -> Longs:
     """Return the positions of a bitmap, ascending.
 
-    Args:
-        content: Its bytes, and nothing else.
-        expected: The number of positions that it must have.
-
-    Raises:
-        DamagedBitmapError: If the bytes are damaged, or have another number of positions.
+    It raises DamagedBitmapError if the bytes are damaged, or have another number of positions.
     """
     groups = list(_Directory(content).groups())
     count = sum(group.count for group in groups)

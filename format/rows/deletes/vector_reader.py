@@ -28,9 +28,6 @@ class VectorReader:
 
     A Puffin file may hold the vectors of many data files: more than one vector is read at once, and
     kept for the next ones, at most 8 MiB in all.
-
-    Args:
-        io: File system that holds the Puffin files.
     """
 
     def __init__(self, io: FileIO) -> None:
@@ -40,17 +37,7 @@ class VectorReader:
         self._kept: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
 
     def of(self, path: str, vectors: Sequence[DataFile]) -> Longs:
-        """Return the deleted positions of a data file, ascending.
-
-        Args:
-            path: The data file.
-            vectors: The vectors that apply to it; at least one.
-
-        Raises:
-            CorruptFileError: If there are several, or it is that of another data file; and as
-                `positions` does.
-            NoSuchFileError: If the Puffin file does not exist.
-        """
+        """Return the deleted positions of a data file, ascending; it must have one vector."""
         first, *others = vectors
         if others:
             raise several_vectors(path, first, others[0])
@@ -59,16 +46,7 @@ class VectorReader:
         return self.positions(first)
 
     def positions(self, vector: DataFile) -> Longs:
-        """Return the positions of a deletion vector, ascending.
-
-        Args:
-            vector: The vector, as its manifest describes it.
-
-        Raises:
-            CorruptFileError: If it is damaged, or is not what its manifest says.
-            NoSuchFileError: If the Puffin file does not exist.
-            UnsupportedError: If it is encrypted.
-        """
+        """Return the positions of a deletion vector, as its manifest describes it, ascending."""
         try:
             return decode_vector(self._blob(vector), vector.record_count)
         except DamagedVectorError as problem:
@@ -136,12 +114,7 @@ class VectorReader:
 
 
 def damaged_vector(vector: DataFile, problem: str) -> CorruptFileError:
-    """Return the error for a deletion vector that is not valid.
-
-    Args:
-        vector: The vector.
-        problem: What it is or does, as the end of a sentence about it.
-    """
+    """Return the error for a deletion vector; `problem` is the end of a sentence about it."""
     return CorruptFileError(
         f"The deletion vector of data file {vector.referenced_data_file} in {vector.file_path} "
         f"(offset {vector.content_offset}) {problem}",

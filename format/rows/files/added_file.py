@@ -49,20 +49,14 @@ class AddedFiles:
     """A describer of files for one table, with its current schema and partition spec.
 
     Args:
-        io: File system that holds the files.
-        metadata: Metadata of the table.
-        partition: Values of partition fields that all files have, by the name of the field or, for
-            identity fields, of its column; text is parsed as in paths, None is null. Or a function
-            that returns them for a file's location.
+        partition: Values of partition fields that all files have, by the name of the field or,
+            for identity fields, of its column; text is parsed as in paths, None is null. Or a
+            function that returns them for a file's location.
         take_unread: Whether files may have columns that the table does not have.
 
     Attributes:
-        name_mapping: The name mapping that gives field ids to files without them.
         by_name: Whether one of the files described so far has no field ids.
         unread: Fields that the files described so far have and the table does not.
-
-    Raises:
-        ValidationError: If a partition field does not exist, or cannot have the given value.
     """
 
     def __init__(
@@ -99,20 +93,9 @@ class AddedFiles:
     def describe(self, location: str) -> DataFile:
         """Return a file's description for a manifest, after checking it against the table.
 
-        The format is detected by content. Only the tail is read (of Avro files the header and the
-        row counts of blocks). In addition, Parquet columns of plain bytes are read where the table
-        has strings, and in ORC and Avro files the columns that determine the partition or must not
-        be null, where the tail does not tell. A partition value is the one given, or the one that
-        the rows prove; where the file lacks the column and none was given, the one in the path.
-
-        Raises:
-            NoSuchFileError: If the file does not exist.
-            CorruptFileError: If it is not a Parquet, ORC or Avro file.
-            SchemaError: If its columns do not fit the table's, or its Parquet times are neither in
-                the column's unit nor INT96.
-            ValidationError: If a required column holds nulls, a partition value is unknown or not
-                the same in all rows, it has columns of row lineage, or engines do not agree on
-                which file the location is.
+        Only the tail is read (of Avro files the header and the row counts of blocks), and columns
+        where it does not tell enough. A partition value is the one given, or the one that the rows
+        prove; where the file lacks the column and none was given, the one in the path.
         """
         if is_ambiguous(location):
             raise ValidationError(

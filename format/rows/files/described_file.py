@@ -93,8 +93,6 @@ class DescribedFile:
     """The description of a file as one of a table.
 
     Attributes:
-        tail: The tail of the file.
-        fields: The fields of the file, with their ids.
         columns: The tail's summary of each of the table's columns, by field id.
         problems: Reasons why the file cannot be added; `UNKNOWN` for each unread field.
         unread: Fields that the file has and the table does not.
@@ -132,9 +130,6 @@ class FileDescriber:
     """A describer of files for one schema.
 
     Args:
-        io: File system that holds the files.
-        schema: The schema of the table.
-        config: The metrics to keep.
         older: Former schemas of the table.
         asked: Ids of columns whose counts and bounds are wanted, even if metrics keep none.
     """
@@ -157,18 +152,7 @@ class FileDescriber:
         self._shape: _Shape | None = None
 
     def look(self, location: str, size: int | None = None) -> tuple[FileTail, int]:
-        """Return the tail of a file, and the file's length in bytes.
-
-        Args:
-            location: The location of the file.
-            size: Its length in bytes, if known.
-
-        Raises:
-            NoSuchFileError: If the file does not exist.
-            UnknownFormatError: If it is not a Parquet, ORC or Avro file.
-            CorruptFileError: If it is damaged.
-            UnsupportedError: If it has types that Iceberg does not have.
-        """
+        """Return the tail of a file, and the file's length in bytes."""
         with self._io.open_input(location, size) as source, reading(location):
             length = source.size()
             head = bytes(source.read(len(_PARQUET)))
@@ -193,13 +177,7 @@ class FileDescriber:
             return ParquetFooter(pq.read_metadata(source)), length
 
     def describe(self, location: str, tail: FileTail, mapping: NameMapping) -> DescribedFile:
-        """Describe a file as one of the table.
-
-        Args:
-            location: The location of the file.
-            tail: The tail of the file.
-            mapping: The name mapping, for files without field ids.
-        """
+        """Describe a file as one of the table."""
         shape = self._shape
         if shape is None or not shape.is_of(tail, mapping):
             shape = self._shape = self._new_shape(location, tail, mapping)
@@ -237,12 +215,7 @@ class FileDescriber:
         return _Shape(tail, mapping, fields, tuple(problems), tuple(unread))
 
     def check_values(self, location: str, file: DescribedFile, mapping: NameMapping) -> None:
-        """Check values that a Parquet footer does not prove to be of the column's type.
-
-        Raises:
-            SchemaError: If a value is not one of the column's type.
-            CorruptFileError: If the column cannot be read.
-        """
+        """Check values that a Parquet footer does not prove to be of the column's type."""
         if file.tail.file_format is FileFormat.PARQUET:
             check_values(self._io, location, mapping, self._schema, file.fields)
 

@@ -30,17 +30,6 @@ def check_values(
 
     Old writers left out the annotation of strings; values that are not strings after all would make
     every scan of the table fail. Files without such columns are not read.
-
-    Args:
-        io: File system that holds the file.
-        location: The location of the file.
-        name_mapping: The name mapping, for a file without field ids.
-        schema: The table's schema, which the file's columns fit apart from their values.
-        fields: The columns of the file.
-
-    Raises:
-        SchemaError: If a value is not one of the column's type.
-        CorruptFileError: If the column cannot be read.
     """
     found = {f.field_id: f for f in fields}
     columns = [

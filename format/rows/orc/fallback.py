@@ -49,18 +49,7 @@ _CONVERTERS: Final[dict[Any, Any]] = {
 def read_columns(
     source: pa.NativeFile, location: str, schema: pa.Schema, stripe: int, columns: Sequence[int]
 ) -> list[pa.Array]:
-    """Read columns of a stripe, with timestamps truncated to microseconds.
-
-    Args:
-        source: The open file.
-        location: The location of the file, for errors.
-        schema: The schema of the file, as pyarrow reads it.
-        stripe: The number of the stripe.
-        columns: Numbers of columns in the schema, ascending.
-
-    Raises:
-        CorruptFileError: If they cannot be read.
-    """
+    """Read columns, by ascending number, of a stripe, with timestamps truncated to microseconds."""
     try:
         file = pyorc.Reader(source, column_indices=columns, converters=_CONVERTERS)
         kinds = [_in_micros(schema.field(number).type) for number in columns]

@@ -36,9 +36,9 @@ class NumberedType:
     """A leaf column, with the number of its ORC type.
 
     Args:
-        field: The column.
         number: The number of its type, counted depth-first, the row being 0.
-        repeated: Whether it is inside a list or map, so that a row may have many values or none.
+        repeated: Whether it is inside a list or map, so that a row may have many values or
+            none.
     """
 
     field: FileField
@@ -47,15 +47,7 @@ class NumberedType:
 
 
 class OrcFileTail(FileTail):
-    """The tail of an ORC file.
-
-    Args:
-        source: The open file.
-        location: The location of the file, for errors.
-
-    Raises:
-        CorruptFileError: If it is not an ORC file.
-    """
+    """The tail of an ORC file."""
 
     file_format = FileFormat.ORC
 

@@ -18,7 +18,6 @@ class Padding:
     """The padded columns of one file.
 
     Args:
-        schema: The schema of the file, as pyarrow reads it.
         padded: Whether each type is `char`; types are counted depth-first, the row being 0.
     """
 

@@ -29,18 +29,9 @@ from icecomb.format.storage.file_io import FileIO
 
 
 class OrcReader(DataFileReader):
-    """An open ORC file.
+    """An open ORC file; one shorter than the bytes that its manifest states is rejected.
 
-    Args:
-        io: File system that holds the file.
-        location: The location of the file.
-        name_mapping: The table's name mapping, for a file without field ids.
-        size: The length that its manifest states, in bytes; a shorter file is rejected.
-
-    Raises:
-        CorruptFileError: If it is not an ORC file, or is shorter than stated.
-        NoSuchFileError: If the file does not exist.
-        UnsupportedError: If its columns are named by number, as in files of Hive before version 2.
+    It raises UnsupportedError if columns are named by number, as in files of Hive before version 2.
     """
 
     def __init__(

@@ -51,26 +51,14 @@ _TRUSTED_TIMES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A stripe of an ORC file.
-
-    Args:
-        offset: The offset of the stripe, in bytes.
-        rows: The number of rows.
-    """
+    """A stripe of an ORC file, by its offset in bytes."""
 
     offset: int
     rows: int
 
 
 class OrcTail:
-    """The decoded tail of an ORC file.
-
-    Args:
-        serialized: The tail as pyarrow returns it.
-
-    Raises:
-        ValueError: If it is not the tail of an ORC file.
-    """
+    """The decoded tail of an ORC file, given as pyarrow returns it; ValueError if it is not one."""
 
     def __init__(self, serialized: bytes) -> None:
         tail = _message(serialized)
@@ -103,11 +91,7 @@ class OrcTail:
         return [kind == _CHAR_KIND for kind in self._kinds]
 
     def load_statistics(self, section: bytes) -> None:
-        """Load the statistics of the stripes from their section of the file.
-
-        Raises:
-            ValueError: If they cannot be decoded.
-        """
+        """Load the stripes' statistics from their section of the file, or raise ValueError."""
         try:
             metadata = _message(self._unpacked(section))
         except (IndexError, MemoryError) as error:
@@ -120,7 +104,6 @@ class OrcTail:
         """Return the statistics of a column in a stripe; None if they are unknown.
 
         Args:
-            stripe: The number of the stripe.
             column: The number of the column's type, counted depth-first, the row being 0.
             kind: The type of the table's column.
         """
@@ -138,12 +121,7 @@ class OrcTail:
     def total(self, column: int, kind: IcebergType) -> tuple[int | None, ChunkStatistics | None]:
         """Return a column's size on disk in bytes, and its statistics in the whole file.
 
-        Args:
-            column: As for `chunk`.
-            kind: As for `chunk`.
-
-        Returns:
-            Both; None for what the writer did not record.
+        Either is None if the writer did not record it; the arguments are as for `chunk`.
         """
         if column >= len(self._totals):
             return None, None

@@ -51,11 +51,7 @@ _NAMES: dict[type[IcebergType], str] = {
 
 
 def orc_type(kind: IcebergType) -> str:
-    """Return the ORC type in the notation that ORC's libraries write and parse.
-
-    Raises:
-        SchemaError: If the specification has no ORC type for it.
-    """
+    """Return the ORC type in the notation that ORC's libraries write and parse."""
     if isinstance(kind, StructType):
         inner = ",".join(f"{quoted_name(f.name)}:{orc_type(f.field_type)}" for f in kind.fields)
         return f"struct<{inner}>"

@@ -60,7 +60,6 @@ class OrcOptions:
         strategy: `speed` or `compression`.
         stripe_bytes: The approximate length of a stripe, in bytes.
         batch_rows: The number of rows encoded at once.
-        bloom_columns: The names of the columns with a bloom filter.
         bloom_fpp: The false-positive probability of bloom filters.
     """
 
@@ -93,11 +92,7 @@ class OrcOptions:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
-        """Return the options set by a table's properties.
-
-        Raises:
-            ConfigurationError: If a codec or strategy is unknown, or a number is invalid.
-        """
+        """Return the options set by a table's properties."""
         names = (known.ORC_BLOOM_COLUMNS.of(properties) or "").split(",")
         return cls(
             _CODECS[known.ORC_CODEC.of(properties)],
@@ -119,13 +114,7 @@ class OrcOptions:
 
 
 class OrcFileWriter:
-    """A writer of one ORC file.
-
-    Args:
-        stream: The stream to write to; the caller closes it.
-        settings: The columns, and the metrics to keep.
-        options: Options for writing the file.
-    """
+    """A writer of one ORC file to a stream, which the caller closes."""
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, options: OrcOptions) -> None:
         _check_types(settings.schema)
@@ -263,9 +252,6 @@ def _check_moments(array: pa.Array, path: str) -> None:
     """Reject timestamps that pyarrow would write so that other readers get other values.
 
     For a fraction of a second before 1970 it writes a negative number of nanoseconds.
-
-    Raises:
-        UnsupportedError: If there is one.
     """
     kind = array.type
     if pa.types.is_timestamp(kind):

@@ -26,10 +26,9 @@ def variant_ids(schema: Schema) -> frozenset[int]:
 
 
 class AnnotatedStream:
-    """A stream to which pyarrow writes a Parquet file.
+    """A stream to which pyarrow writes a Parquet file; the caller closes `stream`.
 
     Args:
-        stream: The stream of the file; the caller closes it.
         variants: The field ids of the file's variants.
     """
 

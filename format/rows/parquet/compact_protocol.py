@@ -41,12 +41,7 @@ class TruncatedError(CompactError):
 
 @dataclass(slots=True)
 class Items:
-    """A list or set.
-
-    Attributes:
-        kind: The kind of the values.
-        values: The values.
-    """
+    """A list or set."""
 
     kind: int
     values: list[Any]
@@ -54,13 +49,7 @@ class Items:
 
 @dataclass(slots=True)
 class Pairs:
-    """A map.
-
-    Attributes:
-        key_kind: The kind of the keys.
-        value_kind: The kind of the values.
-        values: Pairs of a key and a value.
-    """
+    """A map."""
 
     key_kind: int
     value_kind: int
@@ -68,11 +57,7 @@ class Pairs:
 
 
 class Struct:
-    """A structure: kinds and values by field number.
-
-    Args:
-        fields: Pairs of a field number and the field's kind and value.
-    """
+    """A structure: kinds and values by field number."""
 
     __slots__ = ("_fields",)
 
@@ -86,11 +71,7 @@ class Struct:
         return iter(self._fields)
 
     def __getitem__(self, number: int) -> Any:
-        """Return the value of a field.
-
-        Raises:
-            CompactError: If the field is missing.
-        """
+        """Return the value of a field; CompactError if it is missing."""
         try:
             return self._fields[number][1]
         except KeyError:
@@ -126,15 +107,9 @@ class Struct:
 
 
 def read_struct(data: Data, at: int = 0) -> tuple[Struct, int]:
-    """Decode a structure; return it and the offset of the byte after it.
+    """Decode a structure at an offset; return it and the offset of the byte after it.
 
-    Args:
-        data: The bytes that contain it.
-        at: The offset at which it begins.
-
-    Raises:
-        TruncatedError: If the bytes end within it.
-        CompactError: If it is not a valid structure.
+    It raises TruncatedError if the bytes end within it, CompactError if it is not valid.
     """
     try:
         return _struct(data, at, 0)

@@ -24,13 +24,7 @@ _FEWEST_ROWS = 1 << 10
 def dictionary_columns(
     fields: tuple[NestedField, ...], batch: pa.RecordBatch, limit: int
 ) -> list[str]:
-    """Return the Parquet paths of the columns that get a dictionary.
-
-    Args:
-        fields: The table's columns.
-        batch: The rows to sample, in the order of the columns.
-        limit: The maximum size of a dictionary, in bytes.
-    """
+    """Return the Parquet paths of the columns that get a dictionary of at most `limit` bytes."""
     sample = batch
     if batch.num_rows > _SAMPLE_ROWS:
         rows = np.linspace(0, batch.num_rows - 1, _SAMPLE_ROWS).astype(np.int64)

@@ -85,17 +85,9 @@ def exact_elements(
     columns: pq.ParquetSchema,
     schema: Schema,
 ) -> list[Struct]:
-    """Return the schema of a file with the table's names and field ids.
+    """Return the schema of a file, depth-first, with the table's names and field ids.
 
-    Args:
-        elements: The elements of the file's schema, depth-first.
-        fields: The file's fields, with the ids by which readers find them.
-        columns: The file's physical columns.
-        schema: The schema of the table.
-
-    Raises:
-        NotCopyableError: If a column is not exactly the table's.
-        CorruptFileError: If a column could not even be read as the table's.
+    It raises NotCopyableError if a column is not exactly the table's.
     """
     return _Comparison(elements, columns).all(fields, schema)
 

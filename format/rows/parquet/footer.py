@@ -23,11 +23,7 @@ _SPARK_LENGTH: Final = re.compile(r"(?:var)?char\((\d+)\)")
 
 
 class ParquetFooter(FileTail):
-    """The footer of a Parquet file.
-
-    Args:
-        metadata: The footer, as pyarrow reads it.
-    """
+    """The footer of a Parquet file."""
 
     file_format = FileFormat.PARQUET
 

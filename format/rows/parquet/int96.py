@@ -17,14 +17,8 @@ from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
 class Int96Nanoseconds:
     """A second reader of the INT96 columns of a Parquet file, which keeps their nanoseconds.
 
-    Arrow's values wrap around beyond the range of nanoseconds, so that they are compared with
-    those in microseconds.
-
-    Args:
-        source: The open file.
-        location: The location of the file.
-        metadata: Its footer.
-        names: The columns.
+    Arrow's values wrap around beyond the range of nanoseconds, so that they are compared with those
+    in microseconds.
     """
 
     def __init__(
@@ -37,17 +31,7 @@ class Int96Nanoseconds:
     def joined(
         self, batches: Iterator[pa.RecordBatch], size: int, row_groups: list[int], names: list[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of the first reader with these columns in nanoseconds.
-
-        Args:
-            batches: The batches, with the columns in microseconds.
-            size: The maximum number of rows in a batch.
-            row_groups: The numbers of their row groups.
-            names: The columns in them.
-
-        Raises:
-            UnsupportedError: If a value is out of the range of nanoseconds.
-        """
+        """Yield the batches of the first reader with these columns in nanoseconds."""
         own = [name for name in names if name in self._names]
         if not own:
             yield from batches

@@ -25,13 +25,9 @@ def parquet_metrics(
     config: MetricsConfig,
     nan_counts: Mapping[int, int] | None = None,
 ) -> Metrics:
-    """Return the metrics in a Parquet footer.
+    """Return the metrics in a Parquet footer; columns that the schema does not have are left out.
 
     Args:
-        metadata: The footer.
-        fields: The file's fields with their ids.
-        schema: The table's schema; columns it does not have are left out.
-        config: The metrics to keep.
         nan_counts: NaN counts by field id, which no footer holds, if the writer counted them.
     """
     wanted = [i for i in schema.field_ids if config.mode(i).kind is not MetricsKind.NONE]

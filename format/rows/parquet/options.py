@@ -42,12 +42,7 @@ class BloomFilter:
     ndv: int | None = None
 
     def values(self, rows: int, max_bytes: int) -> int:
-        """Return the number of distinct values for which a row group's filter is sized.
-
-        Args:
-            rows: The number of rows in the row group.
-            max_bytes: The maximum size of a filter, in bytes.
-        """
+        """Return the number of distinct values for which a row group's filter is sized."""
         wanted = rows if self.ndv is None else self.ndv
         blocks = 1 << max(int(math.log2(max_bytes / _BLOCK_BYTES)), 0)
         # Parquet format, Bloom Filter: bits of a filter of n values with 8 bits each set.
@@ -57,24 +52,21 @@ class BloomFilter:
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """Options for writing Parquet files.
+    """Options for writing Parquet files; sizes are in bytes.
 
     Args:
         compression: The codec, by its name in pyarrow.
         level: The codec's level; None for its default.
-        row_group_bytes: The approximate maximum size of a row group in the file, in bytes.
-        row_group_rows: The maximum number of rows in a row group.
-        page_bytes: The approximate maximum size of a page's values, in bytes.
+        row_group_bytes: The approximate maximum size of a row group in the file.
+        page_bytes: The approximate maximum size of a page's values.
         page_rows: The maximum number of rows in a page, the unit in which readers skip.
         page_version: The version of data pages, `1.0` or `2.0`.
-        dictionary_bytes: The size in bytes beyond which a dictionary is abandoned.
+        dictionary_bytes: The size beyond which a dictionary is abandoned.
         dictionaries: Whether there is a dictionary, by column name; for columns not listed, a
             sample of the values decides.
         statistics: Whether there are statistics, by column name; True for columns not listed.
-        bloom_filters: Bloom filters by column name.
-        bloom_max_bytes: The maximum size of a bloom filter, in bytes.
-        shredded_by: The number of rows that decide how variants are shredded; None to write them
-            whole.
+        shredded_by: The number of rows that decide how variants are shredded; None to write
+            them whole.
     """
 
     compression: str = "ZSTD"
@@ -108,14 +100,7 @@ class ParquetOptions:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ParquetOptions:
-        """Return the options set by a table's properties.
-
-        Options of columns that the table does not have (or no longer has) are ignored, as in
-        Iceberg Java.
-
-        Raises:
-            ConfigurationError: If a codec is unknown or a number is invalid.
-        """
+        """Return the options set by a table's properties, but for columns that it does not have."""
         codec = _CODECS[known.PARQUET_CODEC.of(properties)]
         fpp = known.PARQUET_BLOOM_FPP.of_each(properties)
         ndv = known.PARQUET_BLOOM_NDV.of_each(properties)

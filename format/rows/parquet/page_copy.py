@@ -68,19 +68,9 @@ def copy_pages(
     buffer: PageBuffer,
     write: Callable[[Any], object],
 ) -> CopiedPages:
-    """Copy the pages of a chunk.
+    """Copy the pages of a chunk; `write` gets bytes that are overwritten after each call.
 
-    Args:
-        footer: The footer of the file.
-        chunk: The chunk to copy.
-        where: The name of the chunk, for errors.
-        buffer: Memory for the pages.
-        write: A function that writes bytes, which are overwritten after each call.
-
-    Raises:
-        CorruptFileError: If a page's checksum differs from its header's, or the pages do not match
-            the footer.
-        NotCopyableError: If there are pages of an unknown kind.
+    It raises NotCopyableError if there are pages of an unknown kind.
     """
     copied = CopiedPages()
     at, end, window = chunk.start, chunk.start + chunk.length, _WINDOW
@@ -149,15 +139,9 @@ def _count(header: Struct, place: tuple[int, int], copied: CopiedPages) -> None:
 
 
 def moved_offset_index(index: bytes, pages: CopiedPages, by: int) -> bytes:
-    """Return the offset index of a chunk that was copied.
+    """Return the offset index of a chunk that was copied, moved `by` bytes.
 
-    Args:
-        index: The encoded index of the source.
-        pages: The pages that were copied.
-        by: The distance in bytes by which they were moved.
-
-    Raises:
-        NotCopyableError: If the index is not that of these pages.
+    It raises NotCopyableError if the index is not that of these pages.
     """
     try:
         found, _ = read_struct(index)

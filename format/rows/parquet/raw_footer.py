@@ -75,23 +75,7 @@ class Chunk:
 class RawFooter:
     """An open Parquet file with its footer, checked against the file; `close` it after use.
 
-    Args:
-        io: File system that holds the file.
-        location: The location of the file.
-        size: The length that its manifest states, in bytes.
-        record_count: The number of rows that its manifest states.
-        source: The file, if it is open already.
-
-    Attributes:
-        location: The location of the file.
-        source: The open file.
-        parsed: The same footer, as pyarrow reads it.
-        digest: The SHA-256 hash of the footer.
-
-    Raises:
-        CorruptFileError: If it is not a Parquet file, or its footer contradicts the file or its
-            manifest.
-        NotCopyableError: If it is encrypted, or has unknown fields.
+    A file that is encrypted or has unknown fields raises NotCopyableError.
     """
 
     def __init__(
@@ -170,16 +154,7 @@ class RawFooter:
             yield Chunk(start, metadata[COMPRESSED], fields, metadata)
 
     def read(self, start: int, length: int, what: str) -> pa.Buffer:
-        """Read a range of bytes.
-
-        Args:
-            start: The offset of the range.
-            length: The length of the range.
-            what: The name of its content, for the error.
-
-        Raises:
-            CorruptFileError: If the file does not have these bytes before its footer.
-        """
+        """Read a range of bytes before the footer; `what` names its content in the error."""
         self._check_range(start, length, what)
         with reading(self.location):
             self.source.seek(start)
@@ -278,11 +253,7 @@ class RawFooter:
 
 
 def known(what: str, fields: Struct) -> None:
-    """Reject a structure with fields that this version does not know.
-
-    Raises:
-        NotCopyableError: If there is such a field.
-    """
+    """Reject a structure with unknown fields by NotCopyableError."""
     last = _KNOWN[what]
     for number in fields:
         if not 0 < number <= last:

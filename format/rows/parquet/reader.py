@@ -27,17 +27,10 @@ class ParquetReader(DataFileReader):
     """An open Parquet file.
 
     Args:
-        io: File system that holds the file.
-        location: The location of the file.
-        name_mapping: The table's name mapping, for a file without field ids.
         size: The length that its manifest states, in bytes; a shorter file is rejected.
         dictionaries: Names of columns to read dictionary-encoded.
         checksums: Whether to verify the pages that have a checksum.
         nanoseconds: Ids of top-level columns whose INT96 timestamps are read in nanoseconds.
-
-    Raises:
-        CorruptFileError: If it is not a Parquet file, or is shorter than stated.
-        NoSuchFileError: If the file does not exist.
     """
 
     def __init__(

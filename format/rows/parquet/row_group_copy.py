@@ -92,12 +92,7 @@ _WRONG_SIZES: Final = re.compile(r"parquet-mr (version )?1\.([01]\.|2\.[0-8]\b)"
 
 @dataclass(frozen=True, slots=True)
 class PhysicalColumn:
-    """A physical column of a file.
-
-    Attributes:
-        path: The names from the root to the column.
-        repeated: Whether a row may have many values of it.
-    """
+    """A physical column of a file, by its path from the root."""
 
     path: tuple[bytes, ...]
     repeated: bool
@@ -109,9 +104,7 @@ class FileLayout:
 
     Attributes:
         schema: The encoded elements of the schema, with the table's names and ids.
-        created_by: The name of the writer.
         column_orders: The encoded orders of bounds; None if not recorded.
-        version: The version of the format.
     """
 
     schema: tuple[bytes, ...]
@@ -127,18 +120,11 @@ class FileLayout:
         name_mapping: NameMapping | None,
         beside: RawFooter | None = None,
     ) -> FileLayout:
-        """Return the layout of a file.
+        """Return the layout of a file; other columns than the table's raise NotCopyableError.
 
         Args:
-            footer: The footer of the file.
-            schema: The table's schema.
-            name_mapping: The table's name mapping, for files without field ids.
             beside: The footer of a file whose columns are put behind the table's, instead of those
                 that the file may have there with the same ids.
-
-        Raises:
-            NotCopyableError: If its columns are not exactly the table's.
-            SchemaError: If it has no field ids and the table no name mapping.
         """
         if _WRONG_SIZES.match(footer.created_by):
             raise NotCopyableError(f"{footer.created_by} counts bytes of pages wrongly")
@@ -167,11 +153,7 @@ class FileLayout:
         )
 
     def check(self, other: FileLayout) -> None:
-        """Reject a file with another layout.
-
-        Raises:
-            NotCopyableError: If the layouts differ.
-        """
+        """Reject a file with another layout by NotCopyableError."""
         if other.created_by != self.created_by:
             raise NotCopyableError(
                 f"{other.created_by or 'an unnamed writer'} wrote it, "
@@ -186,13 +168,7 @@ class FileLayout:
         return list(_physical(next(elements), elements, PhysicalColumn((), repeated=False)))
 
     def footer(self, rows: int, groups: Sequence[Struct], values: dict[str, str]) -> bytes:
-        """Return the encoded footer of a new file.
-
-        Args:
-            rows: The number of rows in the file.
-            groups: The row groups of the file.
-            values: The key-value metadata of the file.
-        """
+        """Return the encoded footer of a new file with key-value metadata `values`."""
         made = Struct()
         made.put(VERSION, I32, self.version)
         made.put(SCHEMA, LIST, Items(STRUCT, list(self.schema)))
@@ -213,11 +189,7 @@ class FileLayout:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions(ParquetOptions):
-    """Options for writing files of copied row groups.
-
-    Args:
-        layout: The layout of all source files.
-    """
+    """Options for writing files of copied row groups; all source files have the layout."""
 
     layout: FileLayout | None = None
 
@@ -236,13 +208,7 @@ class _Indexes:
 
 
 class RowGroupCopy:
-    """A writer of one Parquet file made of row groups of others.
-
-    Args:
-        stream: The stream to write to; the caller closes it.
-        settings: The columns, and the metrics to keep.
-        layout: The layout of all source files.
-    """
+    """A writer of one Parquet file made of row groups of others; the caller closes `stream`."""
 
     def __init__(self, stream: BinaryIO, settings: FileSettings, layout: FileLayout) -> None:
         self._stream = stream
@@ -265,16 +231,10 @@ class RowGroupCopy:
         raise TypeError(f"{len(batches)} batches are not row groups")
 
     def copy(self, footer: RawFooter, number: int, beside: RawFooter | None = None) -> None:
-        """Append a row group.
+        """Append a row group; unknown fields or pages raise NotCopyableError.
 
         Args:
-            footer: The source file.
-            number: The number of the row group in the source file.
             beside: A file of one row group, whose columns are the last ones of the layout.
-
-        Raises:
-            CorruptFileError: If its pages do not match the footer, or are damaged.
-            NotCopyableError: If it has unknown fields or pages.
         """
         group = footer.row_groups[number].copy()
         more = [] if beside is None else list(beside.chunks(beside.row_groups[0]))

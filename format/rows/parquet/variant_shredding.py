@@ -51,12 +51,9 @@ _OBJECT, _ARRAY = -1, -2
 
 
 class ShreddedColumns:
-    """The columns of one file into which its variants are shredded.
+    """The columns of a file into which its variants are shredded.
 
-    Args:
-        table: The first rows of the file.
-        schema: The columns of the rows.
-        sample: The number of rows that decide.
+    The first `sample` rows of `table`, the first rows of the file, decide.
     """
 
     def __init__(self, table: pa.Table, schema: Schema, sample: int) -> None:
@@ -85,11 +82,7 @@ class ShreddedColumns:
         return pa.schema(fields, arrow.metadata)
 
     def of(self, table: pa.Table) -> pa.Table:
-        """Return rows with shredded variants.
-
-        Raises:
-            SchemaError: If the bytes of a value are not a variant; the message names the column.
-        """
+        """Return rows with shredded variants; an invalid variant raises SchemaError."""
         for at, name in enumerate(table.column_names):
             if (kind := self._kinds.get(name)) is not None:
                 with _named(name):
@@ -107,8 +100,6 @@ class _Seen:
         types: The numbers of values by type; variant nulls are not counted.
         digits: The most digits of decimals by scale.
         scales: The numbers of decimals by scale.
-        fields: The values of objects' fields by name.
-        element: The elements of arrays.
     """
 
     types: Counter[int] = field(default_factory=Counter)

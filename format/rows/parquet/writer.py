@@ -44,11 +44,7 @@ class _Writer(pq.ParquetWriter):  # type: ignore[misc] # pyarrow has no types
 class ParquetFileWriter:
     """A writer of one Parquet file; every `write` makes one row group.
 
-    Args:
-        stream: The stream to write to; the caller closes it.
-        settings: The columns, and the metrics to keep.
-        options: Options for writing the file.
-        notes: More texts by key for the footer.
+    The caller closes `stream`; `notes` are more texts by key for the footer.
     """
 
     def __init__(

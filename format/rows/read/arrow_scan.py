@@ -70,15 +70,10 @@ class ArrowScan:
     """A reader of the tasks of one scan.
 
     Args:
-        table_metadata: Metadata of the table.
-        io: File system that holds the table.
         projected_schema: The columns to return; metadata columns by their reserved ids.
-        limit: The maximum number of rows to return; None for all.
         ordered: Whether rows come in the order of the tasks.
-        batch_size: The maximum number of rows in a batch.
         workers: The number of tasks to read in parallel; by default one per processor, at most
             eight, and eight for remote files, as most tasks then wait for the network.
-        checksums: Whether to verify pages of data files with their checksums.
         keys: The source of the keys that equality delete files delete; the files by default.
         schema: The schema with which the scan reads, the current one by default: it has the
             columns of filters and deletes.
@@ -171,17 +166,7 @@ class ArrowScan:
     def read(
         self, task: FileScanTask, *, use_threads: bool = True, batch_size: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one task in the order of its file.
-
-        Args:
-            task: A data file, or a part of one.
-            use_threads: Whether its columns are decoded in parallel.
-            batch_size: The maximum number of rows in a batch; None for the scan's.
-
-        Raises:
-            CorruptFileError: If the data file is damaged or does not fit the table.
-            UnsupportedError: If the file's format or a kind of delete is not supported.
-        """
+        """Read the rows of one task in the order of its file."""
         positional, equal = _by_content(task.delete_files)
         deleted = self._deletes.of(task.file, positional)
         keys = self._equality_deletes.of(equal)
@@ -356,11 +341,7 @@ def _encoded(value: Any) -> Any:
 
 
 def check_text(batch: pa.RecordBatch, location: str) -> None:
-    """Reject text that is not UTF-8, as readers of Parquet and ORC accept any bytes.
-
-    Raises:
-        CorruptFileError: If there is such text.
-    """
+    """Reject text that is not UTF-8, as readers of Parquet and ORC accept any bytes."""
     for number, field in enumerate(batch.schema):
         if _has_text(field.type) and not _is_ascii(array := batch.column(number)):
             try:
@@ -454,9 +435,9 @@ def _matching(
 def _lineage_statistics(
     field_id: int, reader: DataFileReader, inherited: int | None, rows: int
 ) -> ChunkStatistics | None:
-    """Return what is known of a column of row lineage in all of a file: what rows inherit.
+    """Return the statistics of a row lineage column that all rows inherit.
 
-    Nothing, if the file has the column: its rows inherit where it is null.
+    None if the file has the column: its rows inherit where it is null.
     """
     if rows < 0:  # unknown to its writer
         return None

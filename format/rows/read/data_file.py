@@ -21,21 +21,12 @@ def open_data_file(
     checksums: bool = False,
     nanoseconds: Collection[int] = (),
 ) -> DataFileReader:
-    """Open a data or delete file of any format.
+    """Open a data or delete file of any format, checked against its manifest.
 
     Args:
-        io: File system that holds the file.
-        file: The file.
-        name_mapping: The table's name mapping, for a file without field ids.
         dictionaries: Names of columns to read dictionary-encoded, if the format supports it.
-        checksums: Whether to verify checksums in formats that have them, where readers do not by
-            default.
+        checksums: Whether to verify checksums that readers do not verify by default.
         nanoseconds: Ids of columns in nanoseconds; see `ParquetReader`.
-
-    Raises:
-        CorruptFileError: If the file is damaged, or its row count differs from its manifest's.
-        NoSuchFileError: If the file does not exist.
-        UnsupportedError: If the format is not supported.
     """
     reader = _reader(
         io, file, name_mapping, dictionaries, checksums=checksums, nanoseconds=nanoseconds

@@ -21,18 +21,8 @@ _TWO_LEVELS: Final = "LIST-annotated groups must not be repeated"
 class DataFileReader(ABC):
     """An open data file: its fields, and its rows in groups that can be skipped.
 
-    Args:
-        io: File system that holds the file.
-        location: The location of the file.
-        size: The length that its manifest states, in bytes; a shorter file is rejected.
-
-    Attributes:
-        fields: The fields of the file.
-        row_count: The number of rows in its footer; None for a format without one.
-
-    Raises:
-        CorruptFileError: If it is not a file of the format, or is shorter than stated.
-        NoSuchFileError: If the file does not exist.
+    A file shorter than `size`, the bytes that its manifest states, is rejected. `row_count` is the
+    one in the footer; None for a format without one.
     """
 
     fields: tuple[FileField, ...]
@@ -55,14 +45,7 @@ class DataFileReader(ABC):
         self._source.close()
 
     def expect_rows(self, stated: int) -> None:
-        """Check the row count in the manifest: now, or once all of the file has been read.
-
-        Args:
-            stated: The number of rows; negative if unknown to its writer.
-
-        Raises:
-            CorruptFileError: If the file has more or fewer rows.
-        """
+        """Check the manifest's row count, now or after all of the file; negative if unknown."""
         self._stated = stated if stated >= 0 else None
         if self.row_count is not None:
             self._compare_rows(self.row_count)
@@ -90,16 +73,11 @@ class DataFileReader(ABC):
         *,
         use_threads: bool = True,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Read physical columns of the given row groups.
+        """Yield batches of row groups, each with the number of its first row in the file.
 
         Args:
             columns: Numbers of physical columns; without any, batches have rows but no columns.
             row_groups: Numbers of the row groups, ascending.
-            batch_size: The maximum number of rows in a batch.
-            use_threads: Whether columns may be decoded in parallel.
-
-        Yields:
-            The number of a batch's first row in the file, and the batch.
         """
 
 

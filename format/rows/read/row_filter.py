@@ -38,16 +38,7 @@ _COMPARISONS: dict[Operation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
 def row_mask(
     expression: BooleanExpression, columns: Mapping[int, pa.Array], rows: int
 ) -> pa.BooleanArray:
-    """Return a mask of the rows that an expression selects.
-
-    Args:
-        expression: The expression, bound to the table's schema, without `Not`.
-        columns: The arrays of its columns, by field id, in the table's types.
-        rows: The number of rows.
-
-    Returns:
-        A boolean array without nulls.
-    """
+    """Return a mask without nulls of the rows that a bound expression without `Not` selects."""
     mask = combine(expression, lambda predicate: _mask(predicate, columns))
     if isinstance(mask, bool):
         return pa.repeat(mask, rows)
@@ -57,10 +48,9 @@ def row_mask(
 def may_match(
     expression: BooleanExpression, statistics: Callable[[int], ChunkStatistics | None]
 ) -> bool:
-    """Return whether an expression may select rows of a row group, by its statistics.
+    """Return whether a bound expression without `Not` may select rows of a row group.
 
     Args:
-        expression: The expression, bound, without `Not`.
         statistics: A function that returns a column's statistics by field id; None if unknown.
     """
 

@@ -35,10 +35,6 @@ class ArrowMetrics:
     """Counts and bounds of the rows of one file, except for columns in lists and maps.
 
     Variants have counts only.
-
-    Args:
-        schema: The schema of the file.
-        config: The metrics to keep.
     """
 
     def __init__(self, schema: Schema, config: MetricsConfig) -> None:

@@ -54,10 +54,8 @@ class FileField:
     """A field of a data file.
 
     Args:
-        name: Its name in the file.
         arrow_type: The type of its values in a plain layout; pyarrow may read another one.
         field_id: Its id, its own or by name mapping; None when it has none.
-        children: The nested fields.
         leaves: The numbers of its physical columns, counted depth-first over the file.
         by_name: Whether the file's ids come from the name mapping.
     """
@@ -87,13 +85,7 @@ def file_fields(
 ) -> tuple[FileField, ...]:
     """Return the tree of a file's fields with their ids.
 
-    Args:
-        schema: The file's schema as pyarrow reads it.
-        name_mapping: The table's `schema.name-mapping.default`, used if no field has an id.
-        location: The location of the file, for the error.
-
-    Raises:
-        SchemaError: If the file has no ids and the table no name mapping.
+    The name mapping is used if no field has an id; without either, raise SchemaError.
     """
     if _LATEST:
         known, mapping, fields = _LATEST[0]
@@ -127,17 +119,12 @@ class Projection:
 
     Args:
         fields: The wanted columns; `_pos` is generated.
-        source: The file's fields.
         constants: Values by field id that hold for the whole file: identity partition values,
             `_file`, `_spec_id`. A column's constant takes precedence over the file; a field of a
             struct is read if the file has it, as a null constant leaves open if the struct is null.
             Those of row lineage are what rows inherit for which the file states none: the id of
             its first row, the sequence number of the file; null if its rows have no lineage.
         choose: The function that chooses the cast of primitive values.
-
-    Raises:
-        CorruptFileError: If a column has an incompatible type in the file, or is required and
-            missing.
     """
 
     def __init__(

@@ -44,9 +44,6 @@ def writing_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | 
     """Return the lossless cast to a column's type; None if no cast is needed.
 
     Values that do not fit (nanoseconds, invalid UTF-8) raise errors when arrays are cast.
-
-    Raises:
-        SchemaError: If there is no lossless cast between the types.
     """
     found, cast = _cast(source, target, path, lossless=True)
     if not found:
@@ -58,11 +55,7 @@ def writing_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | 
 
 
 def reading_cast(source: pa.DataType, target: IcebergType, path: str) -> Cast | None:
-    """Return the cast from a data file's type to a column's; None if no cast is needed.
-
-    Raises:
-        CorruptFileError: If the file's type cannot be promoted to the column's.
-    """
+    """Return the cast from a data file's type to a column's; None if no cast is needed."""
     found, cast = _cast(source, target, path, lossless=False)
     if not found:
         raise CorruptFileError(

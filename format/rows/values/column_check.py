@@ -62,9 +62,7 @@ class ColumnProblem:
 
     Attributes:
         code: The stable name of the kind of problem, a key of `REMEDIES`.
-        column: The dotted name of the column.
         message: A description of the problem, as a sentence about the file.
-        found: The column in the file.
         parent_id: The id of the table's field around it; None for a top-level column.
     """
 
@@ -77,12 +75,7 @@ class ColumnProblem:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCheck:
-    """A check of files against one schema.
-
-    Args:
-        schema: The schema of the table.
-        older: Former schemas of the table; older files have their names and ids.
-    """
+    """A check of files against one schema; older files have names and ids of `older` schemas."""
 
     schema: Schema
     older: Iterable[Schema] = ()
@@ -104,7 +97,6 @@ class ColumnCheck:
         """Yield the problems of a file, in the order of its columns.
 
         Args:
-            fields: Columns of the file, with their own ids or those from the name mapping.
             footer: The schema of a Parquet file, to check the units of its columns.
             file_format: Format of the file, which decides which types Iceberg Java can read.
         """
@@ -116,7 +108,6 @@ class _Level:
     """Sibling fields of a table.
 
     Args:
-        known: The fields.
         names: All names that fields of the table have or had, in lower case, by id.
         current: The ids of all fields in the table's current schema.
     """

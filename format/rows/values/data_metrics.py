@@ -50,12 +50,7 @@ class MetricsKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """A kind of metrics, with the length of its bounds.
-
-    Args:
-        kind: The kind of metrics.
-        length: For `truncate`, the number of code points of text or bytes of binary to keep.
-    """
+    """A kind of metrics; `truncate` keeps `length` code points of text or bytes of binary."""
 
     kind: MetricsKind
     length: int = 0
@@ -67,11 +62,7 @@ class MetricsMode:
 
     @classmethod
     def parse(cls, text: str) -> MetricsMode:
-        """Parse a mode: `none`, `counts`, `truncate(n)` or `full`, in upper or lower case.
-
-        Raises:
-            ConfigurationError: If the text is none of these.
-        """
+        """Parse `none`, `counts`, `truncate(n)` or `full`, in upper or lower case."""
         lowered = text.strip().lower()
         if match := _TRUNCATE.fullmatch(lowered):
             length = int(match[1])
@@ -90,12 +81,7 @@ _DEFAULT = MetricsMode(MetricsKind.TRUNCATE, 16)
 
 @dataclass(frozen=True, slots=True)
 class MetricsConfig:
-    """The metrics mode of each column.
-
-    Args:
-        default: The mode of columns not listed.
-        modes: Modes by field id.
-    """
+    """The metrics mode of each column: `modes` by field id, `default` for others."""
 
     default: MetricsMode = _DEFAULT
     modes: Mapping[int, MetricsMode] = field(default_factory=dict)
@@ -115,9 +101,6 @@ class MetricsConfig:
 
         Columns by which the table is sorted keep bounds even if the default would not. Without an
         explicit default, only the first hundred columns of a wide table have metrics.
-
-        Raises:
-            ConfigurationError: If a mode or number is invalid.
         """
         modes: dict[int, MetricsMode] = {}
         default = _DEFAULT
@@ -142,15 +125,7 @@ class MetricsConfig:
 class Metrics:
     """The metrics of one data file, by field id; counts of values include nulls.
 
-    Args:
-        record_count: The number of rows.
-        column_sizes: Bytes on disk.
-        value_counts: The numbers of values.
-        null_value_counts: The numbers of nulls, where known.
-        nan_value_counts: The numbers of NaN values, where known.
-        lower_bounds: Serialized lower bounds.
-        upper_bounds: Serialized upper bounds.
-        split_offsets: Offsets of row groups in bytes, ascending.
+    Sizes and the ascending `split_offsets` of row groups are in bytes on disk.
     """
 
     record_count: int
@@ -202,14 +177,7 @@ def summarised(
     config: MetricsConfig,
     nan_counts: Mapping[int, int] | None = None,
 ) -> Metrics:
-    """Return the metrics of a file from its tail.
-
-    Args:
-        tail: The tail of the file.
-        columns: The tail's summary of each column, by field id.
-        config: The metrics to keep.
-        nan_counts: As for `parquet_metrics`.
-    """
+    """Return the metrics of a file from its tail's summary of each column, by field id."""
     result = Metrics(tail.record_count, {}, {}, {}, {}, {}, {}, tail.split_offsets)
     for number, column in columns.items():
         if column.size is not None:
@@ -240,8 +208,7 @@ def truncated_lower(value: Any, length: int) -> Any:
 def truncated_upper(value: Any, length: int) -> Any:
     """Return the shortest successor of a value's prefix: an upper bound of all values with it.
 
-    Returns:
-        The value itself if it is short enough; None if there is no successor.
+    Return the value itself if it is short enough; None if there are no successors.
     """
     if not isinstance(value, (str, bytes)) or len(value) <= length:
         return value
@@ -253,14 +220,7 @@ def truncated_upper(value: Any, length: int) -> Any:
 def bounds(
     kind: PrimitiveType, lower: Any, upper: Any, mode: MetricsMode
 ) -> tuple[bytes | None, bytes | None]:
-    """Return the serialized bounds of a column, truncated as its mode demands.
-
-    Args:
-        kind: The column's type.
-        lower: A lower bound, as an internal value; None if unknown.
-        upper: An upper bound, as an internal value; None if unknown.
-        mode: The column's mode.
-    """
+    """Return a column's serialized bounds, truncated as its mode demands; None if unknown."""
     if mode.kind is MetricsKind.TRUNCATE and isinstance(kind, (StringType, BinaryType)):
         lower = None if lower is None else truncated_lower(lower, mode.length)
         upper = None if upper is None else truncated_upper(upper, mode.length)

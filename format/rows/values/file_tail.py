@@ -30,7 +30,6 @@ class ColumnSummary:
     """A file's information about one of its columns.
 
     Args:
-        kind: The type of the table's column.
         size: Bytes on disk; None if unknown.
         values: Counts and bounds; None where nothing is known, and in lists and maps.
         old: Whether there are dates before 1582-10-15 in a calendar other than Iceberg's: all of
@@ -44,12 +43,7 @@ class ColumnSummary:
 
 
 def is_old(kind: PrimitiveType, lower: Any) -> bool:
-    """Return whether the least value of a column is before 1582-10-15.
-
-    Args:
-        kind: The type of the column; only dates and timestamps in microseconds can be old.
-        lower: The least value, in days or microseconds; None if there is none.
-    """
+    """Return whether the least value, in days or microseconds, is before 1582-10-15."""
     if lower is None:
         return False
     if isinstance(kind, DateType):
@@ -59,17 +53,7 @@ def is_old(kind: PrimitiveType, lower: Any) -> bool:
 
 
 class FileTail(ABC):
-    """The tail of one file.
-
-    Args:
-        schema: The columns, as pyarrow reads them.
-        record_count: The number of rows.
-        split_offsets: Offsets of row groups in bytes, ascending; empty if unknown.
-
-    Attributes:
-        file_format: The format of the file.
-        parquet_schema: The schema of a Parquet file; None for other formats.
-    """
+    """The tail of one file; `split_offsets` of row groups ascend, and are empty if unknown."""
 
     file_format: FileFormat
     parquet_schema: pq.ParquetSchema | None = None
@@ -91,17 +75,12 @@ class FileTail(ABC):
         """Return the known sizes, counts and bounds of columns, by field id.
 
         Args:
-            fields: The file's fields, with their ids.
             kinds: The types of the table's columns by field id; other columns are left out.
             wanted: Ids of the columns whose counts and bounds are wanted in addition to their size.
         """
 
     def text_lengths(self, fields: Sequence[FileField]) -> dict[int, int]:  # noqa: ARG002 - of formats that state none
-        """Return the most characters that texts of columns have by their types, by field id.
-
-        Args:
-            fields: The file's fields, with their ids.
-        """
+        """Return the most characters that columns' types allow, by field id."""
         return {}
 
     @property

@@ -89,10 +89,9 @@ def lineage(metadata: TableMetadata) -> tuple[NestedField, ...]:
 
 
 def with_lineage(schema: Schema) -> Schema:
-    """Return the columns of files into which rows move that have ids.
+    """Return the columns of files into which rows with ids move.
 
-    Raises:
-        SchemaError: If a column of the table has the name of one of row lineage.
+    SchemaError is raised if a column of the table has the name of one of row lineage.
     """
     from icecomb.format.spec.schema import Schema
 
@@ -127,18 +126,7 @@ def bind_rows(
     *,
     case_sensitive: bool = True,
 ) -> BooleanExpression:
-    """Return a row filter bound to the columns of a table, and to those of row lineage.
-
-    Args:
-        metadata: Metadata of the table.
-        schema: The schema of the table with which its rows are read.
-        row_filter: The filter, by column names.
-        case_sensitive: Whether `Id` and `id` are different columns.
-
-    Raises:
-        ExpressionError: If a column is unknown, or a literal does not fit its type.
-        UnsupportedError: If it is one of row lineage, which the table's version does not have.
-    """
+    """Return a row filter bound to a table's columns and those of row lineage."""
     from icecomb.format.expressions.binding import bind
     from icecomb.format.expressions.bound import bound_references
 
@@ -153,17 +141,7 @@ def bind_rows(
 def metadata_column(
     name: str, metadata: TableMetadata, schema: Schema | None = None
 ) -> NestedField:
-    """Return a metadata column as it is in a table.
-
-    Args:
-        name: The name of the column.
-        metadata: Metadata of the table.
-        schema: The schema with which files are read; see `partition_union`.
-
-    Raises:
-        UnsupportedError: For row lineage, if the table's format version does not have it.
-        ValidationError: For `_partition`, if specs of the table use one id for different fields.
-    """
+    """Return a metadata column as it is in a table; for `schema` see `partition_union`."""
     found = METADATA_COLUMNS[name]
     if found in LINEAGE and not lineage(metadata):
         raise UnsupportedError(
@@ -191,14 +169,7 @@ def partition_value(
     metadata: TableMetadata,
     kind: StructType | None = None,
 ) -> pa.Scalar:
-    """Return the value of `_partition` for a file's rows; null in a table without partitions.
-
-    Args:
-        spec: The partition spec of the file.
-        partition: The file's partition values, in the order of the spec.
-        metadata: Metadata of the table.
-        kind: The type of the column; see `metadata_column`. By default that of the current schema.
-    """
+    """Return the value of `_partition` for a file's rows; null in a table without partitions."""
     import pyarrow as pa
 
     from icecomb.format.rows.values.partition_union import partition_union

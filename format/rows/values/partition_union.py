@@ -22,19 +22,15 @@ if TYPE_CHECKING:
 
 
 def partition_union(metadata: TableMetadata, read: Schema | None = None) -> StructType:
-    """Return the partition fields of all specs that a table has had, in the order of their ids.
+    """Return the partition fields of all specs that a table has had, ordered by id.
 
     A field has its latest name; where a newer field has that name too, its id is appended, as
     format version 1 does for void fields. Fields whose column was dropped are left out: their type
     is not known for certain.
 
     Args:
-        metadata: Metadata of the table.
         read: The schema with which files are read; the current one by default. Where a column's
             type there cannot be promoted to the current one, its partitions have that type.
-
-    Raises:
-        ValidationError: If specs use one id for different fields, or a transform is unknown.
     """
     schema = metadata.schema()
     read = schema if read is None else read
@@ -91,8 +87,6 @@ def union_columns(
     """Return the partitions of a manifest's files in the types of the union.
 
     Args:
-        columns: The columns of the manifest.
-        spec: The manifest's partition spec.
         fields: Fields of the union; those that the spec lacks are null.
         doubted: Ids of columns that may have another type in the files, see `ColumnDoubts`:
             partitions by them that are not of the union's types are null.

@@ -237,7 +237,6 @@ def plan_task_groups(
     """Split files and pack the parts into groups, without waiting for the last file.
 
     Args:
-        tasks: The files to read.
         target_size: The wanted weight of a group, in bytes.
         lookback: The number of groups kept open for small parts that come later.
         open_file_cost: The minimum weight of a part, in bytes.

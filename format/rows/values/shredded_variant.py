@@ -34,16 +34,7 @@ class _Names:
 
 
 def reassembled(array: pa.StructArray, path: str) -> pa.StructArray:
-    """Return shredded variants as variants of metadata and value.
-
-    Args:
-        array: Structs of `metadata`, `typed_value` and mostly `value`.
-        path: The full name of the column, for errors.
-
-    Raises:
-        CorruptFileError: If they contradict each other, or have a type that variants do not have.
-        UnsupportedError: If metadata is of another version.
-    """
+    """Return shredded variants as variants of metadata and value; `path` is for errors."""
     valid = array.is_valid().to_pylist()
     metadata = _parts(array)["metadata"].to_pylist()
     try:

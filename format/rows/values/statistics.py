@@ -47,16 +47,10 @@ _EXACT = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatistics:
-    """The footer's statistics of one column in one row group.
+    """The footer's statistics of one column in one row group; None where unknown.
 
     What cannot be is unknown: a number of nulls below zero or above that of the values, a lower
-    bound above the upper one.
-
-    Args:
-        value_count: The number of values, nulls included.
-        null_count: The number of nulls; None if unknown.
-        lower: A lower bound of the values; None if unknown or if there are no values.
-        upper: An upper bound of the values, except for NaN; None as for `lower`.
+    bound above the upper one. `value_count` includes nulls, and `upper` does not bound NaN.
     """
 
     value_count: int
@@ -83,8 +77,6 @@ class Leaf:
     """A physical column that belongs to a field.
 
     Args:
-        index: The number of the column in the file.
-        field: The field of the file.
         repeated: Whether it is inside a list or map, so that a row may have many values or none.
     """
 
@@ -141,13 +133,7 @@ def reliable_zeros(lower: Any, upper: Any) -> tuple[Any, Any]:
 
 
 class ColumnStatistics:
-    """A reader of the statistics of one physical column of a file.
-
-    Args:
-        metadata: The footer of the file.
-        index: The number of the physical column.
-        field_type: The type of the table's column.
-    """
+    """A reader of the statistics of one physical column of a file."""
 
     def __init__(self, metadata: pq.FileMetaData, index: int, field_type: IcebergType) -> None:
         column = metadata.schema.column(index)

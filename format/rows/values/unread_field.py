@@ -22,12 +22,7 @@ _Names: TypeAlias = "dict[str, _Names]"
 
 @dataclass(frozen=True, slots=True)
 class UnreadField:
-    """A field that a file has and the table does not.
-
-    Attributes:
-        parent_id: The id of the table's field around it; None for a top-level column.
-        field: The field in the file.
-    """
+    """A field that a file has and the table does not; `parent_id` is None at the top level."""
 
     parent_id: int | None
     field: FileField
@@ -36,18 +31,10 @@ class UnreadField:
 def with_unread(
     mapping: NameMapping, unread: Iterable[UnreadField], last_column_id: int
 ) -> tuple[NameMapping, int]:
-    """Return the mapping with ids for unread fields, as if they had been dropped columns.
+    """Return the mapping with ids for unread fields, and the highest id of table and files.
 
-    A column that is added later must not be filled from fields that files happen to have under its
-    name, or under the id that it gets.
-
-    Args:
-        mapping: The name mapping of the table's fields.
-        unread: Fields of any number of files, with the ids that this mapping gives them, if any.
-        last_column_id: The highest field id of the table.
-
-    Returns:
-        The mapping, and the highest id of the table and the files.
+    The fields are treated like dropped columns: a column that is added later must not be filled
+    from fields that files happen to have under its name, or under the id that it gets.
     """
     names: dict[int | None, _Names] = {}
     for one in unread:

@@ -37,15 +37,7 @@ def is_variant(kind: pa.DataType) -> bool:
 
 
 def stored_variants(kind: pa.DataType, path: str) -> Convert:
-    """Return the conversion of a file's variants.
-
-    Args:
-        kind: The type of the column in the file.
-        path: The full name of the column, for errors.
-
-    Raises:
-        CorruptFileError: If it is not that of variants.
-    """
+    """Return the conversion of a file's variants; `path` names the column in errors."""
     names = {f.name for f in kind} if pa.types.is_struct(kind) else set()
     shredded = {"metadata", "typed_value"} <= names <= {"metadata", "value", "typed_value"}
     if not shredded and not is_variant(kind):

@@ -53,20 +53,9 @@ def write_data(
     """Write rows as data files of a table; the caller commits them.
 
     Args:
-        io: File system for the files.
-        metadata: Metadata of the table, whose schema, spec, sort order and properties apply.
         data: The rows; columns are matched by name. A reader is consumed batch by batch.
         operation_id: The common part of the file names of one operation; random by default.
         options: Properties that override the table's for this write; see `DataWriter`.
-
-    Returns:
-        The files, in no particular order; empty if there are no rows.
-
-    Raises:
-        SchemaError: If the columns do not fit, or a value cannot be converted without loss.
-        ValidationError: If a required column holds a null.
-        ConfigurationError: If a write property is invalid.
-        FileIOError: If the storage fails: a full disk, a lost connection.
     """
     writer = DataWriter(io, metadata, operation_id or str(uuid.uuid4()), options=options)
     try:
@@ -83,23 +72,16 @@ class DataWriter:
     The property `write.format.default` sets the format: `parquet`, `orc` or `avro`. If the table
     has a sort order, all rows of one writer are sorted by it in each partition, and files record it
     (`sort_order_id`); more rows than fit into some 128 MiB are spilled to temporary files on this
-    machine. Files of one partition then do not overlap. That is what every
-    `write.distribution-mode` (`none`, `hash`, `range`) requires of one process.
+    machine. Files of one partition then do not overlap. Every `write.distribution-mode` (`none`,
+    `hash`, `range`) requires that of one process.
 
     Args:
-        io: File system for the files.
-        metadata: Metadata of the table.
-        operation_id: The common part of the file names.
         task_id: The number of this writer among those of the operation.
         options: Properties that override the table's for this write, for example
             `{"write.format.default": "orc"}`. Spark's
             `{"use-table-distribution-and-ordering": "false"}` leaves rows in their order.
         moved: Whether batches may have the columns of row lineage, for rows of other files. Rows
             without them are new.
-
-    Raises:
-        ConfigurationError: If a write property is invalid.
-        SchemaError: If rows are moved, and a column has the name of one of row lineage.
     """
 
     def __init__(
@@ -137,23 +119,13 @@ class DataWriter:
         self._projections = FrameProjections(written)
 
     def write_all(self, data: GivenRows) -> None:
-        """Write all rows; a reader is consumed batch by batch.
-
-        Raises:
-            SchemaError: If the columns do not fit, or a value cannot be converted without loss.
-            ValidationError: If a required column holds a null.
-        """
+        """Write all rows; a reader is consumed batch by batch."""
         self._projections.of(data.schema)
         for batch in in_pieces(data):
             self.write(batch)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch, whose columns are matched by name.
-
-        Raises:
-            SchemaError: If a value cannot be converted without loss.
-            ValidationError: If a required column holds a null.
-        """
+        """Write the rows of a batch, whose columns are matched by name."""
         if not batch.num_rows:
             return
         fitted = self._projections.of(batch.schema).apply(batch, 0)
@@ -180,11 +152,7 @@ class DataWriter:
 
 
 class FrameProjections:
-    """Cached projections of frames to a table's columns, by schema of the frame.
-
-    Args:
-        schema: The schema of the table.
-    """
+    """Cached projections of frames to a table's columns, by schema of the frame."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -199,11 +167,7 @@ class FrameProjections:
 
 
 def frame_projection(schema: Schema, frame: pa.Schema) -> Projection:
-    """Return the projection of a frame's batches to a table's columns, matched by name.
-
-    Raises:
-        SchemaError: If the columns do not fit.
-    """
+    """Return the projection of a frame's batches to a table's columns, matched by name."""
     check_frame(schema, frame)
     fields = [_written_default(f) for f in schema.fields]
     return Projection(fields, names_as_ids(frame, fields), {}, writing_cast)

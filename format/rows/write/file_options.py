@@ -16,15 +16,7 @@ _DELETE_PREFIX = "write.delete."
 
 
 def load_file_options(file_format: str, properties: Mapping[str, str]) -> FileOptions:
-    """Return the options for writing a format, set by a table's properties.
-
-    Args:
-        file_format: `parquet`, `orc` or `avro`.
-        properties: A table's properties.
-
-    Raises:
-        ConfigurationError: If a property of the format is invalid.
-    """
+    """Return the options, set by a table's properties, for `parquet`, `orc` or `avro`."""
     choices: dict[str, Callable[[Mapping[str, str]], FileOptions]] = {
         "parquet": ParquetOptions.from_properties,
         "orc": _orc,

@@ -47,20 +47,13 @@ class FileOptions(Protocol):
         """The approximate maximum size of rows buffered in memory for a row group, in bytes."""
 
     def fitting(self, target_bytes: int, open_bytes: int) -> FileOptions:
-        """Return the options adapted to the size of files and of their buffers.
+        """Return the options adapted to the size of files and of their buffers, in bytes.
 
-        Args:
-            target_bytes: The approximate length of a file, in bytes.
-            open_bytes: The maximum memory for each open file, in bytes; many may be open.
+        The maximum memory for each open file is `open_bytes`; many may be open.
         """
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:
-        """Open a writer for a new file.
-
-        Args:
-            stream: The stream to write to; the caller closes it.
-            settings: The settings of the write.
-        """
+        """Open a writer for a new file; the caller closes `stream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +61,7 @@ class FileSettings:
     """Settings shared by all files of one write.
 
     Args:
-        schema: The columns of the files.
-        options: The format and its options.
-        metrics: The metrics to keep.
         dictionaries: The Parquet paths of the columns that get a dictionary; None for all.
-        content: The kind of content: data or deletes.
         equality_ids: Field ids of the columns that equality deletes compare.
         sort_order_id: Id of the table's sort order in which rows are given; None for none.
     """

@@ -27,13 +27,10 @@ from icecomb.format.spec.types import (
 
 
 def check_frame(schema: Schema, frame: pa.Schema) -> None:
-    """Reject a frame whose columns do not fit the table's.
+    """Reject a frame whose columns do not fit the table's; the error lists each on a line.
 
     Columns are compared by name, at every depth. An optional column may be missing; types may
     differ if the conversion cannot lose any value.
-
-    Raises:
-        SchemaError: If there are differences; the message lists each on a line.
     """
     lines = list(_differences(schema.fields, list(plain_schema(frame)), ""))
     if not lines:
@@ -58,15 +55,9 @@ def missing_in_table(schema: Schema, frame: pa.Schema) -> pa.Schema:
 
 
 def check_required(schema: Schema, batch: pa.RecordBatch) -> None:
-    """Reject nulls where the table requires values, and variants without parts, at every depth.
+    """Reject nulls in required columns, and variants without parts, at every depth.
 
-    Args:
-        schema: The table's schema.
-        batch: The rows, with columns in the schema's order and types.
-
-    Raises:
-        SchemaError: If a variant lacks a part.
-        ValidationError: If a required column has a null.
+    The columns of `batch` have the schema's order and types.
     """
     for f, array in zip(schema.fields, batch.columns, strict=True):
         _check_nulls(f, array, f.name)

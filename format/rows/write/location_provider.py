@@ -27,11 +27,7 @@ _DIRECTORIES = 3
 
 
 class LocationProvider(ABC):
-    """A provider of locations for a table's new data files.
-
-    Attributes:
-        root: The folder that holds all of them, without a trailing slash.
-    """
+    """A provider of locations for new data files, all below `root` without a trailing slash."""
 
     root: str
 
@@ -39,19 +35,12 @@ class LocationProvider(ABC):
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
         """Return the location of a new data file.
 
-        Args:
-            file_name: The name of the file.
-            partition_path: The path of its partition (`day=2024-01-01/id_bucket=3`), if any.
+        The partition's path, if any, has the form `day=2024-01-01/id_bucket=3`.
         """
 
 
 class DefaultLocationProvider(LocationProvider):
-    """The layout of Hive: `<data path>/<partition path>/<file name>`.
-
-    Args:
-        table_location: The table's location.
-        properties: The table's properties.
-    """
+    """The layout of Hive: `<data path>/<partition path>/<file name>`."""
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
         configured = DATA_PATH.of(properties) or FOLDER_STORAGE_PATH.of(properties)
@@ -63,11 +52,7 @@ class DefaultLocationProvider(LocationProvider):
 
 
 class ObjectStoreLocationProvider(LocationProvider):
-    """A layout with a hash before each path, which spreads files over an object store's partitions.
-
-    Args:
-        table_location: The table's location.
-        properties: The table's properties.
+    """A layout with a hash before each path, which spreads files over a store's partitions.
 
     Attributes:
         partitioned_paths: Whether the partition's path is part of the file's.
@@ -103,14 +88,7 @@ def load_location_provider(
 ) -> LocationProvider:
     """Return the provider of the layout that a table's properties set.
 
-    Args:
-        io: File system that will hold the files.
-        table_location: The table's location.
-        properties: The table's properties.
-
-    Raises:
-        UnsupportedError: If they name a class of another implementation.
-        ValidationError: If files of a table on other storage would be on this machine.
+    Files of a table on other storage are not put on this machine: ValidationError is raised.
     """
     for key in CUSTOM_PROVIDERS:
         if key in properties:

@@ -51,9 +51,6 @@ def path_values(location: str) -> dict[str, str | None]:
     Hive escapes single characters as `%` and two digits, and nothing else: a `+` is a plus, and a
     `%` without digits is itself (Hive's FileUtils.unescapePathName). Escapes beyond ASCII, which
     Hive does not write, are UTF-8.
-
-    Raises:
-        ValidationError: If an escape is not valid UTF-8.
     """
     found: dict[str, str | None] = {}
     for folder in location.split("/")[:-1]:
@@ -65,11 +62,7 @@ def path_values(location: str) -> dict[str, str | None]:
 
 
 def value_of_text(text: object, column: NestedField) -> Any:
-    """Convert a value in a path, or a Python value, to the internal value of a column.
-
-    Raises:
-        ValidationError: If it is not exactly a value of the column's type.
-    """
+    """Convert a value in a path, or a Python value, to the internal value of a column."""
     if text is None:
         return None
     if isinstance(text, str) and not is_plain(text, column.field_type):

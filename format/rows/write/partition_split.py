@@ -24,10 +24,7 @@ _DENSE_GROUPS = 1 << 16
 class PartitionSplit:
     """A splitter of a table's batches by its partition spec.
 
-    Args:
-        spec: The partition spec.
-        schema: The table's schema; batches have its columns in its order.
-        root: The folder of the data files, for errors.
+    Batches have the schema's columns in its order; `root` is the data folder, for errors.
     """
 
     def __init__(self, spec: PartitionSpec, schema: Schema, root: str) -> None:
@@ -41,9 +38,8 @@ class PartitionSplit:
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
         """Yield each partition tuple of a batch with its rows, in their order.
 
-        Raises:
-            ValidationError: If a decimal, rounded down, has too many digits for a partition value,
-                or a timestamp is more hours from 1970 than an int holds.
+        ValidationError is raised if a decimal, rounded down, has too many digits for a partition
+        value, or a timestamp is more hours from 1970 than an int holds.
         """
         if not self._sources:
             yield (), batch

@@ -40,10 +40,6 @@ class PartitionWriter:
     file of the least recently used partition is finished early.
 
     Args:
-        io: File system for the files.
-        locations: The provider of the files' locations.
-        settings: The settings of the write; batches have the columns of its schema.
-        spec: The partition spec that assigns rows to partitions.
         target: The approximate length of a file, in bytes.
         name: A function from a file's number to its name, without the extension.
         open_file: Begins a file; batches may have more columns than the schema if it handles them.
@@ -78,12 +74,7 @@ class PartitionWriter:
         self._done: list[DataFile] = []
 
     def write(self, batch: pa.RecordBatch, *, clustered: bool = False) -> None:
-        """Write rows.
-
-        Args:
-            batch: The rows.
-            clustered: Whether partitions that are not in this batch are complete.
-        """
+        """Write rows; if `clustered`, partitions that are not in this batch are complete."""
         self._choose_dictionaries(batch)
         present = set()
         for partition, rows in self._split.split(batch):

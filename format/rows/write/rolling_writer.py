@@ -23,15 +23,7 @@ _LEAST_RATIO = 0.01
 
 
 class OpenDataFile:
-    """A data or delete file being written, which appears at its location when it is closed.
-
-    Args:
-        io: File system for the file.
-        location: The location of the file.
-        settings: The settings of the write.
-        spec: The partition spec of `partition`.
-        partition: The partition tuple of its rows.
-    """
+    """A data or delete file being written, which appears at its location when it is closed."""
 
     def __init__(
         self,
@@ -112,10 +104,7 @@ def writing(location: str) -> Iterator[None]:
 class RollingWriter:
     """A writer that collects one partition's rows into row groups, and these into files.
 
-    Args:
-        create: A function that opens the next file.
-        settings: The settings of the write.
-        target: The approximate length of a file, in bytes.
+    The next file is opened by `create`; `target` is the approximate length of a file, in bytes.
     """
 
     def __init__(

@@ -43,9 +43,7 @@ class SortKey:
 
     Args:
         path: The path of indices through structs to the column.
-        transform: The transform applied to its values.
         descending: Whether the greatest value comes first.
-        nulls_first: Whether nulls come before all values.
         groups: Whether values of one partition must compare equal, as all NaNs then do.
     """
 
@@ -72,13 +70,7 @@ class SortKey:
 def sort_keys(schema: Schema, spec: PartitionSpec, order: SortOrder) -> list[SortKey] | None:
     """Return the keys that cluster rows by partition, and sort them within each.
 
-    Args:
-        schema: The table's schema; batches have its columns.
-        spec: The partition spec.
-        order: The sort order.
-
-    Returns:
-        The keys; None if the order has none, or one that this version does not support.
+    None if the order has none, or one that this version does not support.
     """
     unknown = any(
         isinstance(f.transform, UnknownTransform) or not schema.contains(f.source_id)
@@ -108,11 +100,7 @@ def partition_sort_keys(schema: Schema, spec: PartitionSpec) -> list[SortKey]:
 
 
 class Comparison:
-    """A comparison of rows by keys.
-
-    Args:
-        keys: The keys, most significant first.
-    """
+    """A comparison of rows by keys, most significant first."""
 
     def __init__(self, keys: Sequence[RowKey]) -> None:
         self._keys = keys

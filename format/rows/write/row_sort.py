@@ -27,11 +27,7 @@ _MERGED_RUNS = 16
 
 
 class RowSorter:
-    """A stable sorter of rows.
-
-    Args:
-        keys: The keys by which rows are compared, most significant first.
-    """
+    """A stable sorter of rows by keys, most significant first."""
 
     def __init__(self, keys: Sequence[RowKey]) -> None:
         self._comparison = Comparison(keys)

@@ -30,27 +30,14 @@ _OUTPUT_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Sorted rows in a file.
-
-    Attributes:
-        path: The path of the file.
-        batches: The number of batches, all of similar size.
-    """
+    """Sorted rows in a file, in `batches` batches of similar size."""
 
     path: Path
     batches: int
 
 
 def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
-    """Write a run.
-
-    Args:
-        path: The path of the file, which must not exist yet.
-        batches: The sorted rows: at least one batch, of any size.
-
-    Raises:
-        FileIOError: If the file cannot be written.
-    """
+    """Write a run of at least one batch to a path that must not exist yet."""
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     first = next(batches)
     count = 0
@@ -126,17 +113,11 @@ class _Batch:
 
 
 class _Head:
-    """The next rows of a run.
+    """The next rows of a run; `ended` if they are its last.
 
     Args:
-        run: The run to read.
-        comparison: The comparison of rows.
         batches: The approximate number of batches to hold, in proportion to the run's length, so
             that runs of different lengths end at the same time.
-
-    Attributes:
-        rows: The number of rows held.
-        ended: Whether these are the last rows of the run.
     """
 
     def __init__(self, run: SortedRun, comparison: Comparison, batches: float) -> None:
@@ -242,10 +223,9 @@ def _may_be_final(heads: Sequence[_Head], end: _Head, comparison: Comparison) ->
 
 
 def _batches(run: SortedRun) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a run.
+    """Yield the batches of a run; fewer than written raise CorruptFileError.
 
-    Raises:
-        CorruptFileError: If there are fewer than written, which the end of a stream does not show.
+    The end of a stream does not show that batches are missing.
     """
     count = 0
     with pa.OSFile(str(run.path), "rb") as file, pa.ipc.open_stream(file) as stream:

@@ -20,9 +20,6 @@ def new_spill_folder() -> Path:
     """Create a folder below `TMPDIR`, named after this process.
 
     Folders that dead processes of this machine left there are removed first.
-
-    Raises:
-        OSError: If it cannot be created.
     """
     place, host = Path(tempfile.gettempdir()), machine()
     for found in place.glob("icecomb-sort-*"):

@@ -19,18 +19,7 @@ from icecomb.format.spec.types import (
 
 
 class StoredColumns:
-    """The stored part of rows.
-
-    Args:
-        schema: The columns of the rows.
-
-    Attributes:
-        schema: The columns of the files.
-
-    Raises:
-        UnsupportedError: If the values of a column cannot be written, or there is nothing of a
-            column to write; the message names it.
-    """
+    """The stored part of rows; the attribute `schema` has the columns of the files."""
 
     def __init__(self, schema: Schema) -> None:
         self._rows = schema.fields

@@ -13,16 +13,7 @@ from icecomb.format.property.property import Property
 def compression_level(
     level: Property[int | None], properties: Mapping[str, str], codec: str
 ) -> int | None:
-    """Return the level of a codec; None if it is not set, or the codec has no levels.
-
-    Args:
-        level: The property that sets the level.
-        properties: A table's properties.
-        codec: Arrow's name of the codec.
-
-    Raises:
-        ConfigurationError: If the codec does not have this level.
-    """
+    """Return the level of a codec; None if it is not set, or the codec has no levels."""
     said = level.of(properties)
     if said is None or codec == "NONE":
         return None

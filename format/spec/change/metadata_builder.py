@@ -56,9 +56,7 @@ def time_after(base: TableMetadata) -> int:
 class MetadataBuilder:
     """Table metadata being changed; `metadata` is its present state.
 
-    Args:
-        base: The metadata to change.
-        now_ms: The time of the changes in milliseconds since the epoch; by default the clock's.
+    The time of the changes is `now_ms`, in milliseconds since the epoch; by default the clock's.
     """
 
     def __init__(self, base: TableMetadata, now_ms: int | None = None) -> None:
@@ -82,11 +80,7 @@ class MetadataBuilder:
         self.set(table_uuid=table_uuid)
 
     def set_location(self, location: str) -> None:
-        """Move the base location for new files.
-
-        Raises:
-            ValidationError: If it is not text, or empty.
-        """
+        """Move the base location for new files."""
         if not checked_text("location of a table", location):
             raise ValidationError(
                 "A table needs a location",
@@ -95,12 +89,7 @@ class MetadataBuilder:
         self.set(location=location)
 
     def upgrade_format_version(self, version: int) -> None:
-        """Raise the format version.
-
-        Raises:
-            UnsupportedError: If the version is not supported.
-            ValidationError: If the table's version is higher.
-        """
+        """Raise the format version; a lower one than the table's raises ValidationError."""
         current = self.metadata.format_version
         version = checked_int("format version", version)
         if version not in SUPPORTED_FORMAT_VERSIONS:
@@ -121,15 +110,7 @@ class MetadataBuilder:
     def add_schema(self, schema: Schema, last_column_id: int = 0) -> None:
         """Add a schema under the next id, or reuse an equal one.
 
-        Args:
-            schema: The schema.
-            last_column_id: An id that later columns must exceed.
-
-        Raises:
-            UnsupportedError: If the format version lacks the type of a column, or has no defaults
-                and a column has one that the current schema lacks.
-            ValidationError: If a default is not a value of its column's type, or an initial default
-                was changed.
+        Later columns must have ids above `last_column_id`.
         """
         schemas = self.metadata.schemas
         check_depth((f.field_type for f in schema.fields), self.metadata.schema())
@@ -152,21 +133,13 @@ class MetadataBuilder:
         self.set(last_column_id=last)
 
     def set_current_schema(self, schema_id: int) -> None:
-        """Make a schema the current one; -1 means the one added last.
-
-        Raises:
-            ValidationError: If there is no such schema.
-        """
+        """Make a schema the current one; -1 means the one added last."""
         chosen = _chosen(schema_id, self._last_schema_id, "schema")
         self.metadata.schema_by_id(chosen)
         self.set(current_schema_id=chosen)
 
     def remove_schemas(self, schema_ids: Collection[int]) -> None:
-        """Remove schemas.
-
-        Raises:
-            ValidationError: If one of them is the current one.
-        """
+        """Remove schemas; the current one raises ValidationError."""
         if self.metadata.current_schema_id in schema_ids:
             raise ValidationError(
                 "Cannot remove the current schema",
@@ -176,11 +149,7 @@ class MetadataBuilder:
         self.set(schemas=kept)
 
     def add_partition_spec(self, spec: PartitionSpec) -> None:
-        """Add a partition spec under the next id, or reuse an equal one.
-
-        Raises:
-            ValidationError: If it does not fit the current schema or the format version.
-        """
+        """Add a partition spec under the next id, or reuse an equal one."""
         specs = self.metadata.partition_specs
         chosen = next((s.spec_id for s in specs if s.compatible_with(spec)), None)
         if chosen is None:
@@ -198,11 +167,7 @@ class MetadataBuilder:
         self._last_spec_id = chosen
 
     def set_default_spec(self, spec_id: int) -> None:
-        """Make a partition spec the default for writers; -1 means the one added last.
-
-        Raises:
-            ValidationError: If there is no such spec.
-        """
+        """Make a partition spec the default for writers; -1 means the one added last."""
         chosen = _chosen(spec_id, self._last_spec_id, "partition spec")
         if chosen not in self.metadata.specs():
             raise ValidationError(
@@ -212,11 +177,7 @@ class MetadataBuilder:
         self.set(default_spec_id=chosen)
 
     def remove_partition_specs(self, spec_ids: Collection[int]) -> None:
-        """Remove partition specs.
-
-        Raises:
-            ValidationError: If one of them is the default.
-        """
+        """Remove partition specs; the default one raises ValidationError."""
         if self.metadata.default_spec_id in spec_ids:
             raise ValidationError(
                 "Cannot remove the default partition spec",
@@ -226,11 +187,7 @@ class MetadataBuilder:
         self.set(partition_specs=kept)
 
     def add_sort_order(self, order: SortOrder) -> None:
-        """Add a sort order under the next id, or reuse an equal one.
-
-        Raises:
-            ValidationError: If it does not fit the current schema.
-        """
+        """Add a sort order under the next id, or reuse an equal one."""
         orders = self.metadata.sort_orders
         chosen = next((o.order_id for o in orders if o.fields == order.fields), None)
         if chosen is None:
@@ -245,11 +202,7 @@ class MetadataBuilder:
         self._last_order_id = chosen
 
     def set_default_sort_order(self, order_id: int) -> None:
-        """Make a sort order the default for writers; -1 means the one added last.
-
-        Raises:
-            ValidationError: If there is no such order.
-        """
+        """Make a sort order the default for writers; -1 means the one added last."""
         chosen = _chosen(order_id, self._last_order_id, "sort order")
         self.metadata.sort_order_by_id(chosen)
         self.set(default_sort_order_id=chosen)
@@ -257,10 +210,8 @@ class MetadataBuilder:
     def add_snapshot(self, snapshot: Snapshot) -> None:
         """Add a snapshot; no branch or tag points to it yet.
 
-        Raises:
-            ValidationError: If its id is taken, or it has no row ids in format version 3.
-            CommitFailedError: If its sequence number is not above all others, or its row ids are
-                assigned already.
+        CommitFailedError is raised if its sequence number is not above all others, or its row ids
+        are assigned already.
         """
         metadata = self.metadata
         newest = metadata.last_sequence_number
@@ -309,11 +260,7 @@ class MetadataBuilder:
         return checked_int("next-row-id", first + (snapshot.added_rows or 0), 0, MAX_LONG)
 
     def set_ref(self, name: str, ref: SnapshotRef) -> None:
-        """Point a branch or tag to a snapshot; moves of `main` are recorded in the snapshot log.
-
-        Raises:
-            ValidationError: If there is no such snapshot, or `main` would become a tag.
-        """
+        """Point a branch or tag to a snapshot; the snapshot log records moves of `main`."""
         metadata = self.metadata
         known = metadata.refs.get(name)
         if known == ref:
@@ -354,7 +301,7 @@ class MetadataBuilder:
         self.set(refs=MappingProxyType(refs), current_snapshot_id=current)
 
     def remove_snapshots(self, snapshot_ids: Collection[int]) -> None:
-        """Remove snapshots, their statistics files, and the branches and tags that point to them.
+        """Remove snapshots, their statistics files, and the refs that point to them.
 
         Operations that must keep referenced snapshots, such as expiration, check that beforehand.
         """
@@ -372,31 +319,19 @@ class MetadataBuilder:
                 self.remove_ref(name)
 
     def set_properties(self, updates: Mapping[str, str]) -> None:
-        """Set properties.
-
-        Raises:
-            ValidationError: If one of them is reserved, or cannot have that value.
-        """
+        """Set properties; reserved ones raise ValidationError."""
         given = property_texts("property", updates)
         check_properties(given)
         self.set(properties=MappingProxyType(_copied(self.metadata.properties) | given))
 
     def remove_properties(self, removals: Collection[str]) -> None:
-        """Remove properties; missing ones are ignored.
-
-        Raises:
-            ValidationError: If one of them is reserved.
-        """
+        """Remove properties; missing ones are ignored, reserved ones raise ValidationError."""
         check_not_reserved(removals)
         kept = {k: v for k, v in self.metadata.properties.items() if k not in removals}
         self.set(properties=MappingProxyType(kept))
 
     def set_statistics(self, kind: str, statistics: Mapping[str, Any]) -> None:
-        """Set the only statistics file of a snapshot.
-
-        Raises:
-            ValidationError: If the file does not name its snapshot.
-        """
+        """Set the only statistics file of a snapshot, which the file must name."""
         snapshot_id = statistics.get("snapshot-id")
         if type(snapshot_id) is not int:
             raise ValidationError(
@@ -413,11 +348,7 @@ class MetadataBuilder:
     def build(self, base_location: str | None = None) -> TableMetadata:
         """Return the changed metadata with its logs; the base itself if nothing changed.
 
-        Args:
-            base_location: The metadata file of the base, recorded in the metadata log.
-
-        Raises:
-            ValidationError: If the result contradicts itself.
+        The metadata log records `base_location`, the metadata file of the base.
         """
         metadata = self.metadata
         if metadata is self._base:

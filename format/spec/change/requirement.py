@@ -16,13 +16,9 @@ class TableRequirement(Protocol):
     """A condition of a commit."""
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Check the condition on the table's current metadata.
+        """Check the condition on the table's metadata, None if there is none.
 
-        Args:
-            metadata: The metadata; None if there is no such table.
-
-        Raises:
-            CommitFailedError: If the condition does not hold (anymore).
+        CommitFailedError is raised if it does not hold (anymore).
         """
         ...
 

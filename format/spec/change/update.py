@@ -56,11 +56,7 @@ class TableUpdate(Protocol):
     """A change of a table."""
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Make the change.
-
-        Raises:
-            ValidationError: If the change does not fit the table.
-        """
+        """Make the change."""
         ...
 
 

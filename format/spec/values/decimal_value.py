@@ -21,9 +21,7 @@ def scaled(number: int, scale: int) -> Decimal:
 def rescaled(value: Decimal, scale: int) -> Decimal:
     """Return the same number with ``scale`` digits after the point.
 
-    Raises:
-        ValueError: If it has more digits after the point.
-        TypeError: If it is not finite.
+    ValueError is raised if it has more digits, TypeError if it is not finite.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):

@@ -24,17 +24,10 @@ def required(
     what: str = "",
     error: type[IcecombError] = ValidationError,
 ) -> _T:
-    """Return a required member of an object.
+    """Return a required member of an object, else raise `error`; a bool is not an int.
 
     Args:
-        raw: The parsed JSON.
-        key: The name of the member.
-        kind: The type of the member; a bool is not an int.
         what: The kind of object, where no caller puts it before the message.
-        error: The class of the error to raise.
-
-    Raises:
-        IcecombError: If `raw` is not an object, or the member is missing or of another type.
     """
     invalid = f"Invalid {what}: " if what else ""
     if not isinstance(raw, dict):

@@ -16,12 +16,7 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class JsonSequence(Sequence[T], Generic[T]):
-    """An immutable sequence of values, some of which are still JSON objects.
-
-    Args:
-        items: Values, or parsed JSON objects that `decode` accepts.
-        decode: Converter of a JSON object to a value.
-    """
+    """An immutable sequence of values, some of which are still JSON objects for `decode`."""
 
     __slots__ = ("_decode", "_items", "_text")
 

@@ -36,11 +36,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01 of a date of the proleptic Gregorian calendar.
-
-    Raises:
-        ValidationError: If there is no such day.
-    """
+    """Return the days since 1970-01-01 of a date of the proleptic Gregorian calendar."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (month == 2 and leap):
         raise ValidationError(
@@ -114,22 +110,14 @@ def utc_moment(millis: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Return the days since 1970-01-01 of an ISO 8601 date.
-
-    Raises:
-        ValidationError: If the text is not a date.
-    """
+    """Return the days since 1970-01-01 of an ISO 8601 date."""
     if not (match := _DATE.fullmatch(text)):
         raise ValidationError(f"Not a date: {text!r}", hint="Write it as 2017-11-16.")
     return days_from_civil(int(match[1]), int(match[2]), int(match[3]))
 
 
 def parse_time(text: str) -> int:
-    """Return the microseconds from midnight of an ISO 8601 time of day.
-
-    Raises:
-        ValidationError: If the text is not a time, or finer than a microsecond.
-    """
+    """Return the microseconds from midnight of an ISO 8601 time of day."""
     match = _TIME.fullmatch(text)
     if not match:
         raise ValidationError(f"Not a time of day: {text!r}", hint="Write it as 22:31:08.123456.")
@@ -143,12 +131,9 @@ def parse_time(text: str) -> int:
 
 
 def parse_timestamp(text: str) -> int:
-    """Return the microseconds since 1970-01-01 00:00:00 of an ISO 8601 timestamp without zone.
+    """Return the microseconds since 1970 of an ISO 8601 timestamp without zone.
 
     A blank may replace the `T`; a date without a time means its midnight.
-
-    Raises:
-        ValidationError: If the text is not a timestamp, or has a zone.
     """
     date, separator, time = text.replace(" ", "T", 1).partition("T")
     try:
@@ -160,32 +145,20 @@ def parse_timestamp(text: str) -> int:
 
 
 def parse_timestamptz(text: str) -> int:
-    """Return the microseconds since 1970-01-01 00:00:00 UTC of an ISO 8601 timestamp with offset.
-
-    Raises:
-        ValidationError: If the text is not a timestamp, or has no offset.
-    """
+    """Return the microseconds since 1970 UTC of an ISO 8601 timestamp with offset."""
     local, offset = _without_offset(text)
     return parse_timestamp(local) - offset * MICROS_PER_SECOND
 
 
 def parse_timestamp_ns(text: str) -> int:
-    """Return the nanoseconds since 1970-01-01 00:00:00 of an ISO 8601 timestamp without zone.
-
-    Raises:
-        ValidationError: If the text is not a timestamp, or has a zone.
-    """
+    """Return the nanoseconds since 1970 of an ISO 8601 timestamp without zone."""
     if match := _FINE.fullmatch(text):
         return parse_timestamp(match[1]) * NANOS_PER_MICRO + int(match[2].ljust(9, "0"))
     return parse_timestamp(text) * NANOS_PER_MICRO
 
 
 def parse_timestamptz_ns(text: str) -> int:
-    """Return the nanoseconds since 1970-01-01 00:00:00 UTC of an ISO 8601 timestamp with offset.
-
-    Raises:
-        ValidationError: If the text is not a timestamp, or has no offset.
-    """
+    """Return the nanoseconds since 1970 UTC of an ISO 8601 timestamp with offset."""
     local, offset = _without_offset(text)
     return parse_timestamp_ns(local) - offset * NANOS_PER_SECOND
 

@@ -150,13 +150,8 @@ class ViewDefinition:
     Args:
         schema: The columns of its result; their ids are reassigned.
         queries: The SQL by dialect.
-        default_namespace: The namespace of names without one.
         default_catalog: The catalog of names without one; None for the view's.
         summary: Facts about its creator.
-
-    Raises:
-        ValidationError: If there is no query, or two in one dialect, or an argument is of the wrong
-            type.
     """
 
     schema: Schema
@@ -189,11 +184,7 @@ class ViewDefinition:
 
 
 def check_dialects(dialects: Iterable[str]) -> None:
-    """Check that each query has a dialect of its own.
-
-    Raises:
-        ValidationError: If one has not; the message names the dialect.
-    """
+    """Check that each query has a dialect of its own; the error names the dialect."""
     seen: set[str] = set()
     for dialect in dialects:
         lowered = dialect.lower()
@@ -208,11 +199,7 @@ def check_dialects(dialects: Iterable[str]) -> None:
 def new_view_metadata(
     definition: ViewDefinition, location: str, properties: Mapping[str, str]
 ) -> ViewMetadata:
-    """Return the metadata of a new view.
-
-    Raises:
-        ValidationError: If a property is invalid.
-    """
+    """Return the metadata of a new view."""
     properties = property_texts("property", properties)
     VIEW_HISTORY_SIZE.of(properties)
     check_no_entry_properties(properties)
@@ -237,15 +224,8 @@ def replace_view(
 ) -> ViewMetadata:
     """Return the metadata of a view with a new definition; its UUID and history stay.
 
-    Args:
-        base: The metadata before.
-        definition: The new definition. Columns keep the ids of the columns of the same names.
-        properties: Properties to add to the old ones.
-        location: The base folder for further metadata files; by default unchanged.
-
-    Raises:
-        ValidationError: If a property is invalid, or a dialect would be lost and
-            ``replace.drop-dialect.allowed`` is not true.
+    Columns keep the ids of the columns of the same names, and properties are added to the old ones.
+    Losing a dialect needs ``replace.drop-dialect.allowed``.
     """
     properties = property_texts("property", properties)
     check_no_entry_properties(properties)
@@ -278,11 +258,7 @@ def replace_view(
 def with_properties(
     base: ViewMetadata, updates: Mapping[str, str], removals: Iterable[str] = ()
 ) -> ViewMetadata:
-    """Return the view with properties set and removed; ``base`` itself if nothing changes.
-
-    Raises:
-        ValidationError: If a property would point the view's entry elsewhere.
-    """
+    """Return the view with properties set and removed; ``base`` itself if nothing changes."""
     updates = property_texts("property", updates)
     check_no_entry_properties(updates)
     gone = set(checked_members("properties to remove", removals, str))

@@ -64,13 +64,7 @@ _SQL: Final = frozenset(("type", "sql", "dialect"))
 
 
 def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
-    """Read a view's metadata file; its name shows whether it is compressed.
-
-    Raises:
-        NoSuchFileError: If there is no such file.
-        CorruptFileError: If it is not valid view metadata.
-        UnsupportedError: If it is of a format version that icecomb does not know.
-    """
+    """Read a view's metadata file; its name shows whether it is compressed."""
     with suppress(CorruptFileError):
         return view_from_json(read_metadata_json(io, location), location)
     # a proxy may have answered with a page of its own
@@ -80,9 +74,7 @@ def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
 def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> None:
     """Create a view's metadata file, compressed if its name says so.
 
-    Raises:
-        FileAlreadyExistsError: If another writer's file exists there; it was left unchanged.
-        ValidationError: If the file would be unreadable.
+    FileAlreadyExistsError is raised if another writer's file exists there; it was left unchanged.
     """
     data = _checked_bytes(metadata)
     packed = gzip.compress(data, mtime=0) if ".gz.metadata" in location else data
@@ -90,11 +82,7 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
 
 
 def new_view_location(metadata: ViewMetadata, version: int) -> str:
-    """Return the location of a view's next metadata file; by default it is compressed.
-
-    Raises:
-        ValidationError: If the view's codec is unknown.
-    """
+    """Return the location of a view's next metadata file; by default it is compressed."""
     codec = METADATA_CODEC.of(metadata.properties, default="gzip")
     configured = METADATA_PATH.of(metadata.properties)
     folder = (configured or f"{metadata.location}/metadata").rstrip("/")
@@ -137,12 +125,7 @@ def _checked_bytes(metadata: ViewMetadata) -> bytes:
 
 
 def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetadata:
-    """Read the text of a view's metadata file.
-
-    Raises:
-        CorruptFileError: If it is not valid view metadata; the message names the field.
-        UnsupportedError: If it is of a format version that icecomb does not know.
-    """
+    """Read the text of a view's metadata file; an error names the invalid field."""
     try:
         metadata = _metadata(json.loads(raw))
     except UnsupportedError as error:

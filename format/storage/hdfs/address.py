@@ -41,7 +41,6 @@ class HdfsAddress:
     Attributes:
         name_nodes: `host:port` of the HTTP interface of each name node; a single one unless the
             cluster is highly available.
-        secure: Whether to use HTTPS.
         path: Absolute path without doubled or trailing slashes and dots, nothing escaped.
         cluster: `hdfs://` and the nameservice or the name node's own address; empty for a location
             whose scheme is WebHDFS.
@@ -54,11 +53,7 @@ class HdfsAddress:
 
 
 def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings: those of `HADOOP_CONF_DIR`, overridden by the given ones.
-
-    Raises:
-        ConfigurationError: If a file there is broken.
-    """
+    """Return Hadoop's settings: those of `HADOOP_CONF_DIR`, overridden by the given ones."""
     folder, _ = site_folders(os.environ)
     found: dict[str, str] = {}
     if folder is not None:
@@ -70,20 +65,17 @@ def hadoop_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def default_scheme(properties: Mapping[str, str]) -> str:
     """Return the scheme that Hadoop assumes for locations without one, in lower case.
 
-    Args:
-        properties: Settings from `hadoop_properties`; without `fs.defaultFS` the scheme is `file`.
+    Without `fs.defaultFS` in the settings from `hadoop_properties` it is `file`.
     """
     match = _SCHEME.match(properties.get("fs.defaultFS", ""))
     return match[1].lower() if match else "file"
 
 
 def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddress:
-    """Return the address of `location`.
+    """Return the address of an absolute HDFS location.
 
-    Raises:
-        ValidationError: If it is not an HDFS location, or its path is not absolute.
-        ConfigurationError: If neither it nor `fs.defaultFS` names a cluster, or if the settings do
-            not describe its nameservice or mount table.
+    ConfigurationError is raised if neither it nor `fs.defaultFS` names a cluster, or if the
+    settings do not describe its nameservice or mount table.
     """
     is_target = False
     for _ in range(_DEEPEST_MOUNT):
@@ -104,11 +96,7 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
 
 
 def is_mounted(location: str, properties: Mapping[str, str]) -> bool:
-    """Return whether a mount table tells where a location is; see `resolve_location`.
-
-    Raises:
-        ValidationError, ConfigurationError: If the location or its mount table cannot be read.
-    """
+    """Return whether a mount table tells where a location is; see `resolve_location`."""
     scheme, authority, _ = _parts(location, properties)
     return bool(_mount_table(location, scheme, authority, properties))
 
@@ -129,13 +117,10 @@ class KnownCluster:
 
 
 def known_clusters(properties: Mapping[str, str]) -> list[KnownCluster]:
-    """Return the clusters that the settings name.
+    """Return the clusters that the settings from `hadoop_properties` name.
 
     Those are the nameservices, the single name node, targets of mount tables, and the clusters of
     `fs.defaultFS`, `warehouse` and `mapreduce.job.hdfs-servers`.
-
-    Args:
-        properties: Settings from `hadoop_properties`.
     """
     found = []
     services = _names(properties.get("dfs.nameservices", ""))
@@ -162,10 +147,6 @@ def cluster_of(address: HdfsAddress, properties: Mapping[str, str]) -> str:
 
     A name node of a known nameservice stands for the nameservice, by its own address as by that of
     its web interface.
-
-    Args:
-        address: An address from `resolve_location`.
-        properties: The settings that it was resolved with.
     """
     host_and_port = with_port(address.cluster.removeprefix("hdfs://")).lower()
     web = {each.lower() for each in address.name_nodes}
@@ -184,9 +165,7 @@ def cluster_of(address: HdfsAddress, properties: Mapping[str, str]) -> str:
 def _known_addresses(service: str, properties: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """Return the addresses of a nameservice's name nodes, their own and those of the web.
 
-    Args:
-        service: The nameservice; empty for the single name node of settings without one.
-        properties: The settings.
+    An empty service stands for the single name node of settings without one.
     """
     nodes = _names(properties.get(f"dfs.ha.namenodes.{service}", "")) if service else []
     suffixes = [f".{service}.{node}" for node in nodes] or ([f".{service}"] if service else [""])
@@ -211,8 +190,7 @@ def _known_addresses(service: str, properties: Mapping[str, str]) -> tuple[set[s
 def rpc_location(location: str, properties: Mapping[str, str]) -> str:
     """Convert `webhdfs://` to `hdfs://`, for clients that only speak Hadoop's own protocol.
 
-    Raises:
-        ConfigurationError: If the settings do not say which cluster has this web interface.
+    ConfigurationError is raised if the settings do not say which cluster has this web interface.
     """
     match = _LOCATION.fullmatch(location)
     scheme = match["scheme"].lower() if match else ""

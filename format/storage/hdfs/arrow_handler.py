@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 class HdfsArrowHandler(ArrowHandler):
-    """An `ArrowHandler` with fewer calls per operation.
-
-    Args:
-        files: The storage.
-    """
+    """An `ArrowHandler` with fewer calls per operation."""
 
     def __init__(self, files: HdfsFileSystem) -> None:
         super().__init__(files, "hdfs")

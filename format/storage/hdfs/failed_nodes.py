@@ -19,8 +19,7 @@ _AVOIDED_S: Final = 600.0
 class FailedDataNodes:
     """The data nodes of one cluster that failed in the last ten minutes.
 
-    Args:
-        ask: Function that returns the name node's bean `NameNodeInfo`; empty if there is none.
+    The function `ask` returns the name node's bean `NameNodeInfo`; empty if there is none.
     """
 
     def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
@@ -44,7 +43,7 @@ class FailedDataNodes:
 
 
 def transfer_address(node: str, name_node_info: dict[str, Any]) -> str:
-    """Return `address:port` of a data node's transfers; empty if the name node does not know it.
+    """Return `address:port` of a data node's transfers; empty if the name node knows none.
 
     Args:
         node: `host:port` of its HTTP interface.

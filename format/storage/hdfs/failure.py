@@ -50,13 +50,11 @@ class HdfsDataLostError(FileIOError):
 
 
 def failure(verb: str, location: str, exception: str, message: str) -> IcecombError:
-    """Return the error for a remote exception.
+    """Return the error for a remote exception, with the first line of its message.
 
     Args:
         verb: The failed operation, such as `read`.
-        location: The location, as the caller spells it.
         exception: Hadoop's exception class, without its package.
-        message: Message of the exception; only its first line is shown.
     """
     if exception in MISSING:
         return is_missing(location)

@@ -61,11 +61,7 @@ _IDENTITY: Final = (
 class HdfsFileSystem(FileSystem):
     """All clusters that the settings describe; threads share the connections to each.
 
-    Args:
-        properties: Settings; see `address`, `HdfsSession`, `HDFS_ENGINE` and `HDFS_TRASH`.
-
-    Raises:
-        ConfigurationError: If a property is invalid.
+    For properties see `address`, `HdfsSession`, `HDFS_ENGINE` and `HDFS_TRASH`.
     """
 
     at_once = 8
@@ -177,9 +173,7 @@ class HdfsFileSystem(FileSystem):
     ) -> Iterator[Upload]:
         """Upload under a hidden name; publish the file when the block ends without an error.
 
-        Args:
-            location: The file.
-            then: Function called with the hidden file instead of publishing it.
+        With `then`, call it with the hidden file instead of publishing it.
         """
         web, address = self.cluster(location)
         temporary = _temporary(address.path)
@@ -405,9 +399,7 @@ class HdfsFileSystem(FileSystem):
     def _delete(self, location: str, roots: dict[str, str]) -> None:
         """Delete a file, or move it to the trash.
 
-        Args:
-            location: The file.
-            roots: The trash of each folder found so far.
+        The dict `roots` has the trash of each folder found so far.
         """
         web, address = self.cluster(location)
         found = self._find(location)
@@ -491,8 +483,7 @@ def _sent_twice(error: FileAlreadyExistsError, location: str) -> IcecombError:
 def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsStatus:
     """Return the status of an uploaded file.
 
-    Raises:
-        HdfsDataLostError: If it is incomplete or missing.
+    HdfsDataLostError is raised if it is incomplete or missing.
     """
     arrived = "none"
     with suppress(NoSuchFileError):

@@ -25,9 +25,7 @@ _TRUSTED_S: Final = 10.0
 class ActiveNameNodes:
     """The name nodes known to be active, by their own reports of the last ten seconds.
 
-    Args:
-        ask: Function that returns the state of a name node, given `http://host:port`; empty if
-            that cannot be found out.
+    The function `ask` returns a name node's state, given `http://host:port`; empty if unknown.
     """
 
     def __init__(self, ask: Callable[[str], str]) -> None:

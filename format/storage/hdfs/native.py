@@ -57,11 +57,6 @@ class NativeHdfs(WebHdfs):
     Args:
         address: The cluster, with the nameservice or the name node's RPC address.
         properties: Settings of `WebHdfs`, and those of Hadoop that hdfs-native reads.
-
-    Raises:
-        MissingDependencyError: If hdfs-native is not installed.
-        ConfigurationError: If the properties name another user than hdfs-native would use.
-        FileIOError: If no name node is active.
     """
 
     reads_ahead = False
@@ -140,24 +135,14 @@ class NativeHdfs(WebHdfs):
 
 
 class NativeUpload(Upload):
-    """An `Upload` through hdfs-native.
-
-    Args:
-        writer: An open file.
-        location: The file, for messages.
-    """
+    """An `Upload` through hdfs-native."""
 
     def __init__(self, writer: hdfs_native.FileWriter, location: str) -> None:
         super().__init__(location)
         self._writer = writer
 
     def write(self, data: Any, /) -> int:
-        """Send a chunk.
-
-        Raises:
-            HdfsDataLostError: If no data node accepts it.
-            FileIOError: If the file is refused.
-        """
+        """Send a chunk; HdfsDataLostError if no data node accepts it."""
         piece = memoryview(data).cast("B")
         if len(piece):
             with _failures("write", self._location, lost=True):
@@ -167,11 +152,7 @@ class NativeUpload(Upload):
         return len(piece)
 
     def finish(self) -> None:
-        """End the file, and wait until it is stored.
-
-        Raises:
-            HdfsDataLostError: If it was not stored.
-        """
+        """End the file, and wait until it is stored; HdfsDataLostError if it was not."""
         with _failures("write", self._location, lost=True):
             self._writer.close()
 
@@ -202,10 +183,7 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
 def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]:
     """Convert exceptions of hdfs-native to icecomb's errors.
 
-    Args:
-        verb: The operation, for messages.
-        location: The file, for messages.
-        lost: Whether an unexplained error means that data was lost in transit.
+    If `lost`, an unexplained error means that data was lost in transit.
     """
     try:
         yield

@@ -77,9 +77,6 @@ class HdfsSession:
             `dfs.webhdfs.socket.connect-timeout` and `dfs.webhdfs.socket.read-timeout`.
         address: The cluster; a token is sent there only if it is for it (see `TokenServices`), or
             if nothing tells which of the configured clusters it is for.
-
-    Attributes:
-        active: The name nodes known to be active.
     """
 
     def __init__(
@@ -123,10 +120,9 @@ class HdfsSession:
     def download(self, url: str) -> tuple[bytes, bool]:
         """Return a data node's response, and whether its length was stated.
 
-        Raises:
-            requests.RequestException: If the connection failed.
-            urllib3.exceptions.HTTPError: If the response was cut or too slow.
-            pyhdfs.HdfsException: If the data node refused.
+        Errors are those of the libraries: requests.RequestException if the connection failed,
+        urllib3.exceptions.HTTPError if the response was cut or too slow, and pyhdfs.HdfsException
+        if the data node refused.
         """
         import pyhdfs
 
@@ -137,15 +133,9 @@ class HdfsSession:
             return bytes(reply.raw.read()), "Content-Length" in reply.headers
 
     def metrics(self, origin: str, bean: str) -> dict[str, Any]:
-        """Return one bean of a name node's metrics; empty if there is none.
+        """Return one bean of the metrics of `http://host:port`; empty if there is none.
 
-        Args:
-            origin: The name node, as `http://host:port`.
-            bean: The bean's name.
-
-        Raises:
-            requests.RequestException: If it does not respond.
-            FileIOError: If it rejects the login.
+        A name node that does not respond raises requests.RequestException.
         """
         url = f"{origin}/jmx?qry=Hadoop:service=NameNode,name={bean}"
         reply = self.requests.get(url, timeout=_METRICS_S)
@@ -180,12 +170,9 @@ class HdfsSession:
         return state or self._state_by_refusal(origin)
 
     def _state_by_refusal(self, origin: str) -> str:
-        """Return `standby` for a name node that refuses to delete a nonexistent file, else nothing.
+        """Return `standby` if a name node refuses to delete a nonexistent file, else nothing.
 
         A standby and an observer refuse all writes, before they look at anything.
-
-        Raises:
-            FileIOError: If the response is not a name node's.
         """
         wanted = self._identity()({"op": "DELETE", "user.name": self.user})
         url = f"{origin}/webhdfs/v1/{draft_name()}?{urlencode(wanted)}"

@@ -66,8 +66,7 @@ class SpnegoAuth(AuthBase):
     def check(self, reply: requests.Response) -> None:
         """Check that a response comes from a server that has proven who it is.
 
-        Raises:
-            GssError: If it has not; a response that only refuses the login needs no proof.
+        A response that only refuses the login needs no proof.
         """
         _check(reply, proven=urlsplit(reply.url).netloc in self.proven)
 
@@ -88,11 +87,7 @@ def _check(reply: requests.Response, *, proven: bool) -> None:
 
 
 def _take_proof(context: SecurityContext, reply: requests.Response) -> None:
-    """Check the server's proof that it has the key of its service (mutual authentication), if any.
-
-    Raises:
-        GssError: If it is another server's, or of another login.
-    """
+    """Check the server's proof, if any, that it has its service's key (mutual authentication)."""
     proof = _PROOF.search(reply.headers.get("WWW-Authenticate", ""))
     if proof is not None:
         context.step(base64.b64decode(proof[1]))

@@ -19,12 +19,7 @@ from icecomb.format.storage.hdfs.address import HdfsAddress, KnownCluster, known
 
 
 class TokenServices:
-    """The services of one cluster, as its tokens name them.
-
-    Args:
-        address: The cluster.
-        properties: The settings that it was resolved with.
-    """
+    """The services of one cluster, as its tokens name them."""
 
     def __init__(self, address: HdfsAddress, properties: Mapping[str, str]) -> None:
         self._web = frozenset(each.lower() for each in address.name_nodes)
@@ -71,15 +66,9 @@ class TokenServices:
         return names | _by_address(names)
 
     def check_peer(self, host: str, port: int, connection: socket.socket) -> None:
-        """Check that a connection leads to the address by which a token was found to be for it.
+        """Check that a connection leads to the address for which a token was found.
 
-        Args:
-            host: Host of the request.
-            port: Port of the request.
-            connection: The connection.
-
-        Raises:
-            ConnectionError: If it leads elsewhere.
+        ConnectionError is raised if it leads elsewhere.
         """
         if self._bound and f"{host.lower()}:{port}" in self._web:
             reached = str(connection.getpeername()[0])

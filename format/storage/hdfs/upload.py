@@ -30,9 +30,7 @@ class HdfsUpload(Upload):
 
     Args:
         url: URL from the name node, as scheme, `host:port` and target.
-        location: The file, for messages.
         timeout_s: Timeout of every step, in seconds.
-        tls: TLS context for https.
 
     Attributes:
         node: `host:port` of the data node's HTTP interface.
@@ -68,12 +66,7 @@ class HdfsUpload(Upload):
             self._events.register(self._connection.sock, selectors.EVENT_WRITE)
 
     def write(self, data: Any, /) -> int:
-        """Send a chunk.
-
-        Raises:
-            HdfsDataLostError: If the data node is unavailable or too slow.
-            FileIOError: If it refuses the file.
-        """
+        """Send a chunk; HdfsDataLostError if the data node is unavailable or too slow."""
         piece = memoryview(data).cast("B")
         if len(piece):
             try:
@@ -105,12 +98,7 @@ class HdfsUpload(Upload):
                 raise TimeoutError("timed out")
 
     def finish(self) -> None:
-        """End the file, and wait until the data node has stored it.
-
-        Raises:
-            HdfsDataLostError: If the connection broke.
-            FileIOError: If the data node refused.
-        """
+        """End the file, and wait until it is stored; HdfsDataLostError if cut off."""
         try:
             self._connection.send(b"0\r\n\r\n")
         except (OSError, http.client.HTTPException) as error:

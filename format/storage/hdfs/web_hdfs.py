@@ -74,8 +74,6 @@ class HdfsStatus:
 
     Attributes:
         name: Name without its folder; empty for the requested path itself.
-        is_folder: Whether it is a folder.
-        size: Length in bytes.
         mtime_ms: Time of the last change, milliseconds since the epoch.
         file_id: Inode, which a rename does not change.
     """
@@ -141,11 +139,7 @@ class WebHdfs:
             return str(client.get_active_namenode())
 
     def metrics(self, name_node: str, bean: str) -> dict[str, Any]:
-        """Return one bean of a name node's metrics; empty if there is none.
-
-        Raises:
-            FileIOError: If it does not respond.
-        """
+        """Return one bean of a name node's metrics; empty if there is none."""
         import requests
 
         origin = f"{self._client.scheme}://{name_node}"
@@ -163,16 +157,9 @@ class WebHdfs:
             ) from error
 
     def check_access(self, path: str, location: str, action: str) -> None:
-        """Check that the user may access a file or folder.
+        """Check that the user may access a file or folder in a way such as `rwx`.
 
-        Args:
-            path: Path of the file or folder.
-            location: The location, for messages.
-            action: Wanted permissions, such as `rwx`.
-
-        Raises:
-            NoSuchFileError: If it does not exist.
-            FileIOError: If access is denied; names the user and the owner.
+        The error names the user and the owner.
         """
         with self._failures("use", location):
             reply = self._call("get", path, "CHECKACCESS", HTTPStatus.OK, {"fsaction": action})
@@ -180,11 +167,7 @@ class WebHdfs:
             raise not_hdfs("use", location, self.name_nodes, _shown(reply))
 
     def status(self, path: str, location: str) -> HdfsStatus:
-        """Return the status of a path.
-
-        Raises:
-            NoSuchFileError: If it does not exist.
-        """
+        """Return the status of a path."""
         with self._failures("access", location):
             return _status(self._client.get_file_status(path))
 
@@ -203,9 +186,6 @@ class WebHdfs:
         """Read bytes of a file, fewer than `length` only at its end.
 
         After a failure another data node is tried.
-
-        Raises:
-            NoSuchFileError: If there is no such file.
         """
         wanted: dict[str, Any] = {"offset": offset}
         if length is not None:
@@ -305,16 +285,8 @@ class WebHdfs:
     def rename(self, source: str, target: str, file_id: int, location: str) -> None:
         """Rename a file into an existing folder without overwriting.
 
-        Args:
-            source: Path of the file.
-            target: New path.
-            file_id: Inode of the source, to determine whether the call succeeded.
-            location: The target, for messages.
-
-        Raises:
-            FileAlreadyExistsError: If the target is taken.
-            NoSuchFileError: If there is no source.
-            FileStateUnknownError: If the rename may have happened or may still happen.
+        The inode `file_id` tells whether the call succeeded. FileStateUnknownError is raised if the
+        rename may have happened or may still happen.
         """
         try:
             self._rename(source, target, file_id, location)
@@ -336,20 +308,10 @@ class WebHdfs:
     ) -> None:
         """Rename a file or folder from a name nobody else knows to its final name.
 
-        The target is looked at even if the response is right: it may be that of another rename.
+        The target is looked at even if the response is right: it may be that of another rename. The
+        inode `file_id` tells whether the call succeeded.
 
         After any error except `FileStateUnknownError` it has not been renamed and never will be.
-
-        Args:
-            draft: Current path.
-            target: Final path.
-            file_id: Inode, to determine whether the call succeeded.
-            location: The target, for messages.
-            replace: Whether to replace an existing file of this name.
-
-        Raises:
-            FileAlreadyExistsError: If the target is taken.
-            FileStateUnknownError: If the rename may have happened or may still happen.
         """
         lost_before = self._session.lost_answers
         try:
@@ -408,7 +370,7 @@ class WebHdfs:
             return f"/user/{self.user}/.Trash"
 
     def snapshotted_folder(self, path: str, location: str) -> str | None:
-        """Return the path of a folder, at a path or below, that its snapshots keep from deletion.
+        """Return the folder, at a path or below, that its snapshots keep from deletion.
 
         Below are found, from Hadoop 3.2, those that belong to the user, or all by a superuser.
         """
@@ -431,13 +393,7 @@ class WebHdfs:
         return None
 
     def make_folder(self, path: str, location: str, *, private: bool = False) -> None:
-        """Create a folder and those above it, unless they exist.
-
-        Args:
-            path: Path of the folder.
-            location: The location, for messages.
-            private: Whether nobody else may look into what is created.
-        """
+        """Create a folder and those above it, unless they exist; `private` for nobody else."""
         modes = self._modes(_PRIVATE_MODE if private else _FOLDER_MODE)
         with self._failures("create", location):
             made = self._client.mkdirs(path, **modes)
@@ -469,16 +425,8 @@ class WebHdfs:
     ) -> FileIOError:
         """Return the error for a data node that does not find a file known to the name node.
 
-        The data node may have asked a name node that lags behind.
-
-        Args:
-            error: The data node's error.
-            path: The file.
-            location: The location, for messages.
-            asked: The data node.
-
-        Raises:
-            NoSuchFileError: If the active name node does not have it either.
+        The data node may have asked a name node that lags behind. NoSuchFileError is raised if the
+        active name node does not have the file either.
         """
         self.status(path, location)
         problem = FileIOError(
@@ -571,8 +519,8 @@ class WebHdfs:
 def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
     """Return a status.
 
-    Raises:
-        ValueError, TypeError, AttributeError, KeyError: If it is not what HDFS says of a file.
+    ValueError, TypeError, AttributeError or KeyError is raised if it is not what HDFS says of a
+    file.
     """
     name = found.pathSuffix
     if not isinstance(name, str) or "/" in name:
@@ -611,14 +559,6 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
 
     Java's ``URI.toASCIIString``, by which the name node writes the URL, composes letters (NFC): of
     a name with decomposed letters it would be the URL of another file.
-
-    Args:
-        path: The file's path.
-        reply: The name node's answer.
-        location: The file's location, for the error.
-
-    Raises:
-        FileIOError: If such a name is not to be found in the URL.
     """
     url = str(reply.headers["location"])
     composed = unicodedata.normalize("NFC", path)

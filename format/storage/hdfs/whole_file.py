@@ -15,8 +15,7 @@ _TRIES: Final = 5
 def send_whole(begin: Begin, data: bytes | bytearray) -> None:
     """Create a file of these bytes; retry if a data node loses them.
 
-    Raises:
-        HdfsDataLostError: If every attempt failed.
+    HdfsDataLostError is raised if every attempt failed.
     """
 
     def send() -> None:

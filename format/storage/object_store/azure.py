@@ -79,11 +79,7 @@ _HINTS: Final = {
 
 
 class AzureFileSystem(ObjectFileSystem):
-    """Azure's containers, under `abfs://`, `abfss://`, `wasb://` and `wasbs://`.
-
-    Args:
-        properties: Settings; see `AzureSettings`.
-    """
+    """Azure's containers, under `abfs://`, `abfss://`, `wasb://` and `wasbs://`."""
 
     scheme = "abfs"
     schemes = SCHEMES
@@ -98,14 +94,7 @@ class AzureFileSystem(ObjectFileSystem):
 
 
 class AzureClient(RestClient):
-    """A client of one container.
-
-    Args:
-        container: Name of the container.
-        settings: Address and credentials.
-        at_once: Maximum number of concurrent requests.
-        attempts: Maximum number of attempts of requests that are safe to repeat.
-    """
+    """A client of one container; `attempts` limits those of requests that are safe to repeat."""
 
     always = ("x-ms-request-id",)
 
@@ -127,22 +116,14 @@ class AzureClient(RestClient):
         return found
 
     def url(self, key: str, location: str) -> str:
-        """Return the URL of a blob, also of a folder's.
-
-        Raises:
-            NoSuchFileError: If no blob can have this name.
-        """
+        """Return the URL of a blob, also of a folder's; NoSuchFileError for impossible names."""
         name = key.removesuffix("/")
         if not _can_be(name):
             raise is_missing(location)
         return f"{self._container}/{quote(name, safe='/')}"
 
     def head(self, key: str, location: str) -> Mapping[str, str]:
-        """Return the headers of a blob, also of a folder's.
-
-        Raises:
-            NoSuchFileError: If there is none.
-        """
+        """Return the headers of a blob, also of a folder's."""
         url = self.url(key, location)
         headers: Mapping[str, str] = self.ask(
             "HEAD", url, location, "access", needs=("Content-Length", "Last-Modified", "ETag")

@@ -35,11 +35,7 @@ _KEY_VARIABLES: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY")
 
 
 def azure_signer(settings: AzureSettings) -> Signer:
-    """Return the signer for a container's requests.
-
-    Raises:
-        ConfigurationError: If the configured credentials are invalid.
-    """
+    """Return the signer for a container's requests."""
     said = settings.sources
     if settings.anonymous:
         return _Nobody("nobody", said.get("anonymous", "adls.anon"))

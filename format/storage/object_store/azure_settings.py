@@ -79,14 +79,10 @@ class AzureSettings:
         endpoint: URL of its blobs; None = `https://<account>.blob.core.windows.net`.
         account_key: Account key in Base64.
         sas_token: Shared access signature: a query without the question mark.
-        token: Bearer token.
         tenant_id: Tenant; used with `client_id` and `client_secret`, or `token_file`.
         client_id: Client; without a secret or token file that of a managed identity.
-        client_secret: Secret of the client.
         authority: URL of the token issuer; None = Azure's own.
         token_file: File with the token of a workload identity.
-        managed: Whether to use the machine's managed identity.
-        anonymous: Whether requests are anonymous.
         sources: Property that each setting comes from, by attribute.
     """
 
@@ -108,13 +104,7 @@ class AzureSettings:
     def of(cls, properties: Mapping[str, str], container: str, host: str) -> AzureSettings:
         """Return the settings of a container.
 
-        Args:
-            properties: Properties of the `FileIO`.
-            container: Name of the container.
-            host: Host in the location, such as `account.dfs.core.windows.net`; empty if none.
-
-        Raises:
-            ConfigurationError: If a setting is invalid or unsupported, or names no account.
+        The `host` is that in the location, such as `account.dfs.core.windows.net`; empty if none.
         """
         return _Found(properties, container, host).settings()
 

@@ -46,12 +46,7 @@ class ObjectStatus:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPage:
-    """A part of a listing.
-
-    Attributes:
-        objects: Objects in order of their keys.
-        prefixes: Folders directly in the listed folder, each with a final slash.
-    """
+    """A part of a listing: objects in order of their keys, and folders with a final slash."""
 
     objects: Sequence[ObjectStatus]
     prefixes: Sequence[str] = ()
@@ -62,7 +57,6 @@ class StoreFacts:
     """Diagnostic facts about a bucket and its credentials, without secrets.
 
     Attributes:
-        where: Address of the store.
         who: The user, such as `key ...MPLE`.
         source: Source of the credentials.
         region: Region of the bucket; None if there is none or it is unknown.
@@ -85,10 +79,8 @@ class Completion(ABC):
     def complete(self) -> None:
         """Create the object without overwriting.
 
-        Raises:
-            FileAlreadyExistsError: If the key is taken.
-            StoreBusyError: If the request was not executed.
-            AnswerLostError: If it may have been executed; `is_done` checks.
+        AnswerLostError means that the request may have been executed, which `is_done` checks;
+        StoreBusyError that it was not.
         """
 
     @abstractmethod
@@ -97,22 +89,14 @@ class Completion(ABC):
 
 
 class MarkedCompletion(Completion):
-    """A completion whose object has a mark that identifies it independent of its bytes.
-
-    Attributes:
-        mark: Unique text in the object's metadata.
-    """
+    """A completion whose object's metadata has a unique mark, independent of its bytes."""
 
     def __init__(self) -> None:
         self.mark = uuid.uuid4().hex
 
     @abstractmethod
     def found_mark(self) -> str | None:
-        """Return the mark of the object under the key; None if it has none.
-
-        Raises:
-            NoSuchFileError: If there is no such object.
-        """
+        """Return the mark of the object under the key; None if it has none."""
 
     def is_done(self) -> bool:
         """Implement `Completion.is_done`."""
@@ -255,8 +239,7 @@ def torn(verb: str, location: str, what: str) -> AnswerLostError:
 def check_listed(names: Iterable[str], prefix: str, location: str) -> None:
     """Check that listed names begin with the requested prefix: deletions rely on them.
 
-    Raises:
-        AnswerLostError: If the response belongs to another request.
+    AnswerLostError is raised if the response belongs to another request.
     """
     if not all(name.startswith(prefix) for name in names):
         raise torn("list", location, "names with the requested prefix")
@@ -265,18 +248,12 @@ def check_listed(names: Iterable[str], prefix: str, location: str) -> None:
 def in_range(
     content: bytes, said: str | None, location: str, start: int, length: int | None, *, whole: bool
 ) -> bytes:
-    """Return the requested range of a response.
+    """Return the requested range of a response; AnswerLostError if it is another range.
 
     Args:
-        content: Body of the response.
         said: Its `Content-Range` header, if any.
-        location: The location, for messages.
-        start: The first requested byte.
         length: Number of requested bytes; None = all that follow.
         whole: Whether the range was ignored and the body is the whole object.
-
-    Raises:
-        AnswerLostError: If it is another range.
     """
     if whole:
         return content[start : None if length is None else start + length]

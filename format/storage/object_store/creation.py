@@ -46,20 +46,10 @@ def put_once(
     *,
     replace: bool = False,
 ) -> None:
-    """Create an object of these bytes.
+    """Create an object of these bytes, or replace one.
 
-    Args:
-        client: Client of the bucket.
-        key: Name of the object.
-        location: The location, for messages.
-        data: The complete content.
-        attempts: Maximum number of attempts.
-        replace: Whether to replace an existing object.
-
-    Raises:
-        FileAlreadyExistsError: If another writer's object has the key.
-        FileStateUnknownError: If it does not exist but a request may still be in flight.
-        FileIOError: If the store refuses it.
+    FileAlreadyExistsError means that another writer's object has the key; FileStateUnknownError
+    that it does not exist but a request may still be in flight.
     """
 
     def is_ours() -> bool:
@@ -81,11 +71,9 @@ def complete_once(made: Completion, location: str, attempts: int) -> None:
 
 
 def answered(ask: Callable[[], T], attempts: int) -> T:
-    """Return the response to a request that is safe to repeat.
+    """Return the response to a request that is safe to repeat, sent by `ask`.
 
-    Args:
-        ask: Function that sends the request once.
-        attempts: Maximum number of attempts, if the store is busy or its response is lost.
+    It is repeated if the store is busy or its response is lost.
     """
     for attempt in range(1, attempts):
         with suppress(StoreBusyError, AnswerLostError):

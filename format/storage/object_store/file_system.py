@@ -46,13 +46,7 @@ _MAY_DELETE: Final = "check that your key or role may delete objects there"
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlace:
-    """A resolved location.
-
-    Attributes:
-        client: Client of the bucket.
-        key: Key in the bucket.
-        start: Part of the location before the key.
-    """
+    """A resolved location; `start` is its part before the key."""
 
     client: ObjectClient
     key: str

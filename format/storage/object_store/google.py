@@ -58,11 +58,7 @@ _HINTS: Final = {
 
 
 class GoogleFileSystem(ObjectFileSystem):
-    """Google's buckets, under `gs://`.
-
-    Args:
-        properties: Settings; see `GoogleSettings`.
-    """
+    """Google's buckets, under `gs://`."""
 
     scheme = "gs"
     schemes = ("gs",)
@@ -77,14 +73,7 @@ class GoogleFileSystem(ObjectFileSystem):
 
 
 class GoogleClient(RestClient):
-    """A client of one bucket.
-
-    Args:
-        bucket: Name of the bucket.
-        settings: Address and credentials.
-        at_once: Maximum number of concurrent requests.
-        attempts: Maximum number of attempts of requests that are safe to repeat.
-    """
+    """A client of one bucket; `attempts` limits those of requests that are safe to repeat."""
 
     def __init__(
         self, bucket: str, settings: GoogleSettings, *, at_once: int, attempts: int
@@ -99,21 +88,13 @@ class GoogleClient(RestClient):
         self.payer = {"userProject": settings.user_project} if settings.user_project else {}
 
     def url(self, key: str, location: str) -> str:
-        """Return the URL of an object.
-
-        Raises:
-            NoSuchFileError: If no object can have this name.
-        """
+        """Return the URL of an object; NoSuchFileError if no object can have this name."""
         if not _can_be(key):
             raise is_missing(location)
         return f"{self._objects}/{quote(key, safe='')}"
 
     def resource(self, key: str, location: str) -> Mapping[str, Any]:
-        """Return an object's resource as the store describes it.
-
-        Raises:
-            NoSuchFileError: If there is none.
-        """
+        """Return an object's resource as the store describes it."""
         return answered(lambda: self._resource(key, location), self.attempts)
 
     def _resource(self, key: str, location: str) -> Mapping[str, Any]:
@@ -440,17 +421,11 @@ def _status(found: Mapping[str, Any]) -> ObjectStatus:
 def _said(
     response: Response, verb: str, location: str, name: str, value: str | None = None
 ) -> Mapping[str, Any]:
-    """Parse a response in JSON.
+    """Parse a response in JSON; AnswerLostError if it is incomplete, or not the store's.
 
     Args:
-        response: The response.
-        verb: The operation, such as `read`, for messages.
-        location: The location, for messages.
         name: Name of a member that every such response has.
         value: Expected value of it; another value means a response to another request.
-
-    Raises:
-        AnswerLostError: If it is incomplete, or not the store's.
     """
     try:
         found: Any = response.json()

@@ -22,11 +22,7 @@ _REMEDY: Final = (
 
 
 def google_signer(settings: GoogleSettings) -> Signer:
-    """Return the signer for a bucket's requests.
-
-    Raises:
-        ConfigurationError: If no credentials are found.
-    """
+    """Return the signer for a bucket's requests."""
     if settings.anonymous:
         return _Nobody("nobody", settings.sources.get("anonymous", "gcs.no-auth"))
     if settings.token is not None:

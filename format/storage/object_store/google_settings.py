@@ -49,12 +49,9 @@ class GoogleSettings:
 
     Attributes:
         endpoint: URL of the store; None = Google's.
-        token: Bearer token.
-        token_expires_at_ms: Its expiry, in milliseconds since the epoch; None = unknown.
+        token_expires_at_ms: The token's expiry, in milliseconds since the epoch; None = unknown.
         key_file: File with a service account's key.
-        anonymous: Whether requests are anonymous.
         user_project: Project billed for requests.
-        proxy: URL of a proxy.
         sources: Property that each setting comes from, by attribute.
     """
 
@@ -69,11 +66,7 @@ class GoogleSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], bucket: str) -> GoogleSettings:
-        """Return the settings of a bucket.
-
-        Raises:
-            ConfigurationError: If a setting is invalid or unsupported.
-        """
+        """Return the settings of a bucket."""
         search = SettingSearch(properties)
         search.refuse(_REFUSED)
         token = search.text("token", [GCS_TOKEN])

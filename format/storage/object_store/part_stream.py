@@ -14,12 +14,7 @@ _AT_ONCE: Final = 4
 
 
 class PartStream(Upload):
-    """The output stream of a large file.
-
-    Args:
-        upload: Upload of the object.
-        location: The file, for messages.
-    """
+    """The output stream of a large file."""
 
     def __init__(self, upload: PartUpload, location: str) -> None:
         super().__init__(location)
@@ -55,15 +50,7 @@ class PartStream(Upload):
             each.result()
 
     def finish(self, attempts: int) -> None:
-        """Send the rest and make the object visible.
-
-        Args:
-            attempts: Maximum number of attempts to complete the upload.
-
-        Raises:
-            FileAlreadyExistsError: If the key was taken in the meantime.
-            FileIOError: If the store refuses it.
-        """
+        """Send the rest, make the object visible; FileAlreadyExistsError if the key is taken."""
         if self._filling or not self._number:
             self._send()
         self._settle(wait(self._sending).done)

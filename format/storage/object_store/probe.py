@@ -20,14 +20,7 @@ def probe_object(
 ) -> Iterator[tuple[str, str]]:
     """Create a test object, yield its key and location, and delete it if that is allowed.
 
-    Args:
-        client: Client of the bucket.
-        folder: Key of a folder, without a final slash; empty for the bucket.
-        location: Location of the folder, without a final slash.
-        attempts: Maximum number of attempts.
-
-    Raises:
-        FileIOError: If it cannot be created.
+    The folder has no final slash, and its key is empty for the bucket.
     """
     name = f"{PROBE}{uuid.uuid4().hex}"
     key, place = (f"{folder}/{name}" if folder else name), f"{location}/{name}"
@@ -44,15 +37,6 @@ def replaces_nothing(client: ObjectClient, key: str, location: str, attempts: in
     """Return whether the store refuses to create an object whose key is taken.
 
     Stores that do not support `If-None-Match: *` replace it, or refuse the request.
-
-    Args:
-        client: Client of the bucket.
-        key: Key of a test object.
-        location: Location of the test object.
-        attempts: Maximum number of attempts.
-
-    Raises:
-        FileIOError: If it cannot be determined.
     """
     try:
         put_once(client, key, location, b"another", attempts)

@@ -36,12 +36,7 @@ _ANSWER_S: Final = 60.0
 
 
 class Signer(ABC):
-    """A thread-safe signer, which adds credentials to requests.
-
-    Attributes:
-        who: The user, for people; without secrets.
-        source: Source of the credentials.
-    """
+    """A thread-safe signer, which adds credentials to requests; `who` has no secrets."""
 
     def __init__(self, who: str, source: str) -> None:
         self.who = who
@@ -52,23 +47,11 @@ class Signer(ABC):
 
     @abstractmethod
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Sign and return the request.
-
-        Raises:
-            IcecombError: If the credentials have expired or cannot be renewed.
-        """
+        """Sign and return the request."""
 
 
 class RestClient(ObjectClient):
-    """A client of one bucket over HTTP.
-
-    Args:
-        signer: Signer of the requests.
-        base: URL of the store.
-        at_once: Maximum number of concurrent requests.
-        attempts: Maximum number of attempts of requests that are safe to repeat.
-        proxy: URL of a proxy; None = no proxy of its own.
-    """
+    """A client of one bucket over HTTP; None as `proxy` means no proxy of its own."""
 
     always: Sequence[str] = ()
     """Headers of every response of the store, which a login page does not have."""
@@ -109,13 +92,7 @@ class RestClient(ObjectClient):
 
     @abstractmethod
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
-        """Return the error for a response that refuses a request.
-
-        Args:
-            verb: The operation, such as `read`, for messages.
-            location: The location, for messages.
-            response: The store's response.
-        """
+        """Return the error for a response that refuses a request; `verb` is such as `read`."""
 
     def ask_once(
         self,
@@ -132,20 +109,13 @@ class RestClient(ObjectClient):
     ) -> Response:
         """Send a request once.
 
+        StoreBusyError means that it was not executed; AnswerLostError that it may have been.
+
         Args:
-            method: HTTP method, such as `GET`.
             url: URL without the query.
-            location: The location, for messages.
-            verb: The operation, such as `read`, for messages.
-            params: The query.
             headers: Headers in addition to those of all requests.
-            data: The body.
             also: Status codes accepted in addition to success.
             needs: Headers that every such response of the store has.
-
-        Raises:
-            StoreBusyError: If the request was not executed.
-            AnswerLostError: If it may have been executed.
         """
         import requests
 
@@ -207,11 +177,7 @@ class RestClient(ObjectClient):
         """Read a range like `ObjectClient.read`; return it with the response's headers.
 
         Args:
-            url: URL of the object.
-            location: The location, for messages.
-            start: The first byte.
             length: Number of bytes; None = all that follow.
-            params: The query.
             look: Function that raises if the object is missing, called if a 404 may not be the
                 store's.
         """
@@ -262,11 +228,7 @@ class RestClient(ObjectClient):
 
     @abstractmethod
     def delete_one(self, key: str, location: str) -> None:
-        """Delete an object.
-
-        Raises:
-            NoSuchFileError: If there is none.
-        """
+        """Delete an object; NoSuchFileError if there is none."""
 
 
 def http_time_ms(text: str) -> int:

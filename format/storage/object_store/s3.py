@@ -56,11 +56,7 @@ _COPIED: Final = 5 << 30
 
 
 class S3FileSystem(ObjectFileSystem):
-    """S3 buckets, under `s3://`, `s3a://` and `s3n://`.
-
-    Args:
-        properties: Settings; see `S3Settings`.
-    """
+    """S3 buckets, under `s3://`, `s3a://` and `s3n://`."""
 
     scheme = "s3"
     schemes = SCHEMES
@@ -75,14 +71,7 @@ class S3FileSystem(ObjectFileSystem):
 
 
 class S3Client(ObjectClient):
-    """A client of one bucket.
-
-    Args:
-        bucket: Name of the bucket.
-        settings: Address and credentials.
-        at_once: Maximum number of concurrent requests.
-        attempts: Maximum number of attempts of requests that are safe to repeat.
-    """
+    """A client of one bucket; `attempts` limits those of requests that are safe to repeat."""
 
     def __init__(self, bucket: str, settings: S3Settings, *, at_once: int, attempts: int) -> None:
         optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
@@ -172,13 +161,10 @@ class S3Client(ObjectClient):
             self._check_made(ObjectStatus(key, len(data), 0, etag), location)
 
     def _check_made(self, made: ObjectStatus, location: str) -> None:
-        """Check that the report of a created object came from S3.
+        """Check that the report of a created object came from S3, else raise AnswerLostError.
 
         A login page has an ETag, too, and a proxy may mix up responses. S3's ETag is the MD5, or
         another one that the stored object has, if it is encrypted, for example.
-
-        Raises:
-            AnswerLostError: If there is no such object.
         """
         with suppress(NoSuchFileError):
             found = self.status(made.key, location)
@@ -297,9 +283,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
     """A multipart upload.
 
     Args:
-        boto: Client of boto3.
         of: Bucket and key, as arguments of boto3.
-        location: The location, for messages.
         written: Further arguments of boto3 for the object: encryption, class, ACL, tags.
         attempts: Maximum number of attempts of requests that are safe to repeat.
     """
@@ -336,8 +320,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
     def _checked(self, verb: str, found: Any, name: str) -> Any:
         """Return a response after checking that it is complete and about this object.
 
-        Raises:
-            AnswerLostError: If it is incomplete or belongs to another request.
+        AnswerLostError is raised if it is not.
         """
         if name not in found or found.get("Key", self._of["Key"]) != self._of["Key"]:
             raise torn(verb, self._location, name)
@@ -432,10 +415,8 @@ def _replaced(source: ObjectStatus) -> NoSuchFileError:
 def _check_missing(boto: BotoClient, of: Mapping[str, Any], error: ClientError) -> None:
     """Check with the store whether an object is missing if a proxy may have reported it.
 
-    A listing is a response in XML, even from stores whose router rejects some keys.
-
-    Raises:
-        ClientError: If the store has no such object (`NoSuchKey`).
+    A listing is a response in XML, even from stores whose router rejects some keys. ClientError
+    (`NoSuchKey`) is raised if the store has no such object.
     """
     said = error.response.get("Error", {}).get("Code", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -448,12 +429,7 @@ def _check_missing(boto: BotoClient, of: Mapping[str, Any], error: ClientError) 
 
 
 def _head(boto: BotoClient, of: Mapping[str, Any], location: str) -> Any:
-    """Request the status of an object.
-
-    Raises:
-        ClientError: If it is refused, or the object is missing.
-        AnswerLostError: If the response is incomplete.
-    """
+    """Request the status of an object; AnswerLostError if the response is incomplete."""
     from botocore.exceptions import ClientError
 
     try:

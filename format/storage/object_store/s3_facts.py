@@ -28,14 +28,7 @@ _SOURCES: Final = {
 
 
 def s3_facts(boto: BotoClient, credentials: Any, settings: S3Settings, bucket: str) -> StoreFacts:
-    """Return the facts, after a request for the bucket.
-
-    Args:
-        boto: Client of boto3.
-        credentials: Credentials of the session; None if none were found.
-        settings: Settings of the bucket.
-        bucket: Name of the bucket.
-    """
+    """Return the facts, after a request for the bucket; `credentials` are None if not found."""
     who, source = _identity(credentials, settings)
     answer: Any = boto.head_bucket(Bucket=bucket)
     headers = answer["ResponseMetadata"]["HTTPHeaders"]

@@ -70,13 +70,7 @@ def is_passing(code: str) -> bool:
 
 
 def refused(verb: str, location: str, error: ClientError) -> IcecombError:
-    """Return the error for an error response of S3.
-
-    Args:
-        verb: The operation, such as `read`, for messages.
-        location: The location, as the caller spells it.
-        error: Exception of botocore.
-    """
+    """Return the error for an error response of S3; `verb` is the operation, such as `read`."""
     said = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
     status = metadata.get("HTTPStatusCode", 0)
@@ -115,10 +109,7 @@ def no_bucket(verb: str, location: str) -> FileIOError:
 def failed(verb: str, location: str, error: Exception) -> IcecombError:
     """Return the error for a request that was not sent, or got no response.
 
-    Args:
-        verb: The operation, such as `read`, for messages.
-        location: The location, as the caller spells it.
-        error: Exception of botocore, or of reading a body.
+    The exception is botocore's, or that of reading a body; `verb` is the operation, such as `read`.
     """
     from botocore import exceptions as boto
 

@@ -106,18 +106,12 @@ class S3Settings:
         region: Region of the bucket; None = boto3's default.
         path_style: Whether the bucket is in the path; None = boto3's default.
         access_key: Id of an access key; None = the keys that boto3 finds.
-        secret_key: Secret of the access key.
-        session_token: Session token of a temporary access key.
         profile: Profile of `~/.aws/config`.
         role_arn: Role to assume with the other credentials; renewed automatically.
         role: Further arguments of boto3 to assume it: a session name, a policy, ...
         sts_endpoint: URL of STS; None = Amazon's.
         sts_region: Region of STS; None = that of the bucket.
-        anonymous: Whether requests are unsigned.
-        proxy: URL of a proxy.
         ca_path: File with the TLS authorities to trust; None = the system's.
-        connect_timeout_s: Seconds to wait for a connection.
-        request_timeout_s: Seconds to wait for a response.
         written: Further arguments of boto3 for each new object: encryption, class, ACL, tags.
         sources: Property that each setting comes from, by attribute.
     """
@@ -143,11 +137,7 @@ class S3Settings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], bucket: str) -> S3Settings:
-        """Return the settings of a bucket.
-
-        Raises:
-            ConfigurationError: If a setting is invalid or unsupported.
-        """
+        """Return the settings of a bucket."""
         return _Found(properties, bucket).settings()
 
 

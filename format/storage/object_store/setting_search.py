@@ -16,7 +16,6 @@ class SettingSearch:
         properties: Properties of the `FileIO`; Hadoop's among them override core-site.xml.
 
     Attributes:
-        properties: The same properties.
         hadoop: Hadoop's settings; see `hadoop_properties`.
         sources: Property that each setting comes from, by attribute of the settings.
     """
@@ -52,12 +51,7 @@ class SettingSearch:
     def refuse(self, reasons: Mapping[str, str], harmless: str = "false") -> None:
         """Refuse unsupported settings, which would change what is written or who may read it.
 
-        Args:
-            reasons: Reason why each is not served, by property.
-            harmless: A value that has no effect and is accepted.
-
-        Raises:
-            ConfigurationError: If one of them is set.
+        Reasons are by property; the value `harmless` has no effect and is accepted.
         """
         for key, reason in reasons.items():
             said = self.hadoop.get(key, "").strip()

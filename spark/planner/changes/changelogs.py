@@ -42,13 +42,6 @@ class Changelogs:
         self._states = states
 
     def load_changelog(self, request: LoadChangelog) -> LoadedChangelog:
-        """Answer `LoadChangelog`.
-
-        Raises:
-            NoSuchSnapshotError: If an end of the range does not exist.
-            UnsupportedError: If the requested changes cannot be derived from the commits.
-            ValidationError: If the range contradicts the table's history or name.
-        """
         state = self._states.load(request.catalog, request.table)
         if state.time_travel or state.metadata_table is not None:
             raise ValidationError(
@@ -147,11 +140,7 @@ def _kind(state: TableState, request: LoadChangelog) -> str:
 def _check_shown(
     state: TableState, chosen: Sequence[Snapshot], request: LoadChangelog, kind: str
 ) -> None:
-    """Refuse requests that cannot be answered from the commits.
-
-    Raises:
-        UnsupportedError: If the request is one of them.
-    """
+    """Refuse requests that cannot be answered from the commits."""
     if request.deduplication == _NET:
         raise UnsupportedError(
             f"CHANGES FROM table {state.name} cannot leave out what later commits undid: Spark "
@@ -188,11 +177,7 @@ def _check_shown(
 
 
 def _identifiers(state: TableState) -> tuple[str, ...]:
-    """Return the columns by which a deletion and an insertion are matched to an update.
-
-    Raises:
-        UnsupportedError: If there are none, or one is in a struct.
-    """
+    """Return the columns by which a deletion and an insertion are matched to an update."""
     names = sorted(state.metadata.schema().identifier_field_names())
     if not names or any("." in name for name in names):
         raise UnsupportedError(

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def stated_rows(file: DataFile) -> int:
-    """Return the row count of a data file according to its manifest.
-
-    Raises:
-        UnsupportedError: If its writer did not know it.
-    """
+    """Return the row count of a data file according to its manifest."""
     if file.record_count < 0:
         raise UnsupportedError(
             f"The changes of data file {file.file_path} cannot be read: "
@@ -39,26 +35,14 @@ def stated_rows(file: DataFile) -> int:
 
 
 class DeletedRows:
-    """The deleted rows of data files.
-
-    If a file has equality deletes, the columns that they compare are read from it.
-
-    Args:
-        state: The table.
-    """
+    """The deleted rows of data files; with equality deletes, compared columns are read."""
 
     def __init__(self, state: TableState) -> None:
         self._positions = PositionDeletes(state.io)
         self._scan = ArrowScan(state.metadata, state.io, Schema(ROW_POSITION), workers=1)
 
     def of(self, task: FileScanTask) -> npt.NDArray[np.int64]:
-        """Return the distinct positions of a whole file's deleted rows, ascending.
-
-        Raises:
-            CorruptFileError: If the data file or a delete file is damaged.
-            NoSuchFileError: If one of them is missing.
-            UnsupportedError: If no schema of the table has a compared column any more.
-        """
+        """Return the distinct positions of a whole file's deleted rows, ascending."""
         check_wanted()
         by_position = position_delete_files(task)
         if len(by_position) == len(task.delete_files):

@@ -63,10 +63,8 @@ class FileChange:
     """A change of rows of a file.
 
     Args:
-        file: The file.
         kind: ``INSERT``, ``DELETE``, ``UPDATE_PREIMAGE`` or ``UPDATE_POSTIMAGE``.
         ordinal: The index of the commit in the changelog.
-        snapshot: The commit.
         rows: The positions of the rows; None for all live rows of the file.
     """
 
@@ -77,11 +75,7 @@ class FileChange:
     rows: npt.NDArray[np.int64] | None
 
     def constants(self, changelog: str) -> dict[str, Any]:
-        """Return the values of the changelog's own columns, by field id as text.
-
-        Args:
-            changelog: One of `CHANGELOGS`.
-        """
+        """Return the values of the own columns of one of `CHANGELOGS`, by field id as text."""
         values: tuple[Any, ...] = (self.kind, self.ordinal, self.snapshot.snapshot_id)
         if changelog != CHANGES:
             time_us = self.snapshot.timestamp_ms * 1000
@@ -91,18 +85,7 @@ class FileChange:
 
 
 class Changelog:
-    """The changes of a table.
-
-    Args:
-        state: The table.
-        options: The options that select commits, with lower-case keys.
-
-    Raises:
-        NoSuchSnapshotError: If an option names a missing snapshot, or the changes of a commit are
-            not known any more.
-        UnsupportedError: If no schema of the table has a column any more that deletes compare.
-        ValidationError: If the options contradict each other.
-    """
+    """The changes of a table, in the commits that options with lower-case keys select."""
 
     def __init__(self, state: TableState, options: Mapping[str, str]) -> None:
         self.tasks: deque[FileScanTask] = deque()
@@ -179,12 +162,7 @@ class Changelog:
         self.tasks.append(FileScanTask(file, deletes, task.residual, task.spec))
 
     def _leave_out_moves(self, comparison: RowComparison, first: int) -> None:
-        """Leave out the rows that a commit only moved.
-
-        Args:
-            comparison: The comparison of rows.
-            first: The index of its first task.
-        """
+        """Leave out rows that a commit only moved; `first` is the index of the first task."""
         sides: dict[str, list[tuple[FileScanTask, FileChange]]] = {"DELETE": [], "INSERT": []}
         for task in islice(self.tasks, first, None):
             change = self.changes[id(task.file)]
@@ -223,11 +201,7 @@ class Changelog:
         )
 
     def _parent(self, snapshot: Snapshot) -> Snapshot | None:
-        """Return the parent snapshot; None for the first.
-
-        Raises:
-            NoSuchSnapshotError: If it has expired.
-        """
+        """Return the parent snapshot, which must not have expired; None for the first."""
         if snapshot.parent_snapshot_id is None:
             return None
         parent = self._state.metadata.snapshot_by_id(snapshot.parent_snapshot_id)

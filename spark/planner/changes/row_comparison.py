@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRows:
-    """The rows that a commit deleted from a file, or inserted into it, without those it only moved.
+    """The rows that a commit deleted from a file, or inserted, without those it only moved.
 
     Args:
         count: The number of rows, moved ones included.
@@ -47,9 +47,6 @@ class RowComparison:
     """Comparison of the rows that a commit deleted with those that it inserted.
 
     Their ids are read by the planner, and those of one commit are in memory at once.
-
-    Args:
-        state: The table.
     """
 
     def __init__(self, state: TableState) -> None:
@@ -60,19 +57,11 @@ class RowComparison:
     def compare(
         self, *sides: Sequence[tuple[FileScanTask, npt.NDArray[np.int64] | None]]
     ) -> Iterator[list[ComparedRows]]:
-        """Compare the rows of both sides.
+        """Compare the rows of both sides, and yield those of each side's files, in order.
 
         Args:
             sides: The files with deleted rows, and those with inserted ones: each with the
                 positions of these rows, or None for all live rows.
-
-        Yields:
-            For each side, the compared rows of its files, in order.
-
-        Raises:
-            CorruptFileError: If two rows of a side have one id, or a file is damaged.
-            NoSuchFileError: If a file is missing.
-            UnsupportedError: If rows have no ids.
         """
         read = [[self._read(*file) for file in side] for side in sides]
         joined = [np.concatenate(files, axis=1) for files in read]

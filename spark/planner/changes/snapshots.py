@@ -24,12 +24,7 @@ RANGE_OPTIONS: Final = (START, END, START_TIME, END_TIME)
 
 
 def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> list[Snapshot]:
-    """Return the selected snapshots, oldest first, without `replace` ones, which change no rows.
-
-    Raises:
-        NoSuchSnapshotError: If an option names a snapshot that does not exist.
-        ValidationError: If the options contradict each other or the table's history.
-    """
+    """Return the selected snapshots, oldest first, but `replace` ones: they change no rows."""
     given = {key: _whole(key, options[key]) for key in RANGE_OPTIONS if key in options}
     for one, other in ((START, START_TIME), (END, END_TIME)):
         if one in given and other in given:

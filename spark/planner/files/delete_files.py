@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 
 class ReadDeleteFiles:
-    """Delete files that tasks read, each listed once.
-
-    Args:
-        state: The table.
-        locations: Spark's names of files.
-    """
+    """Delete files that tasks read, each listed once."""
 
     def __init__(self, state: TableState, locations: HadoopLocations) -> None:
         self.files: list[DeleteFile] = []
@@ -43,13 +38,7 @@ class ReadDeleteFiles:
         self._key_numbers: dict[tuple[int, ...], int] = {}
 
     def by_value(self, task: FileScanTask) -> tuple[EqualityDeletes, ...]:
-        """Return the equality deletes that apply to a task's file.
-
-        Raises:
-            CorruptFileError: If a delete file has no equality ids.
-            UnsupportedError: If no schema of the table has a compared column, or Spark has no type
-                for it.
-        """
+        """Return the equality deletes that apply to a task's file."""
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for file in task.delete_files:
             if file.content is not DataFileContent.EQUALITY_DELETES:
@@ -121,12 +110,7 @@ class DeletePlaces:
         return own_deletes(task) if self._metadata.format_version < 3 else []
 
     def of(self, task: FileScanTask, spark_path: str) -> DeletePlace:
-        """Return the target for the deletes of a task's file.
-
-        Args:
-            task: The task of the whole file.
-            spark_path: The file's name as given to Spark.
-        """
+        """Return the target for the deletes of the whole file of a task."""
         file = task.file
         key = (file.spec_id, *partition_key(file.partition))
         if key not in self._known:

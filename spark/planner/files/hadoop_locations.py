@@ -22,11 +22,7 @@ class HadoopLocations:
         self._properties = properties
 
     def of(self, location: str) -> str:
-        """Return the location to give to Spark.
-
-        Raises:
-            UnsupportedError: If the settings do not say which cluster it is.
-        """
+        """Return the location to give to Spark."""
         if not location[:9].lower().startswith(_WEB):
             return location
         from icecomb.format.storage.hdfs.address import rpc_location

@@ -56,14 +56,10 @@ def _is_last(task: FileScanTask) -> bool:
 class PlannedFiles:
     """The files of a plan, each listed once even if it is read in several parts.
 
-    `on_hdfs` says whether one of them is stored on HDFS.
-
     Only what has not been returned as a page is held, and the index of a file that is read in
-    parts, until its last part is added.
+    parts, until its last part is added. `on_hdfs` says whether a file is stored on HDFS.
 
     Args:
-        state: The table.
-        request: The request.
         positions: The deleted positions that are sent with the plan.
         split_size: Bytes of the parts into which files are split.
     """
@@ -208,7 +204,6 @@ class _Constants:
         """Return the constants of a file, by field id as text.
 
         Args:
-            file: The file.
             more: Ids of further columns that are read; they may have been dropped.
         """
         if file.spec_id not in self._sources:
@@ -244,12 +239,7 @@ def _identities(spec: PartitionSpec) -> list[tuple[int, int]]:
 
 
 class PositionsOfFiles:
-    """Deleted positions of a scan's files, encoded once per file unless they are too many.
-
-    Args:
-        state: The table.
-        tasks: All tasks of the scan.
-    """
+    """Deleted positions of a scan's files, encoded once per file unless they are too many."""
 
     def __init__(self, state: TableState, tasks: Collection[FileScanTask]) -> None:
         self.count = 0

@@ -28,13 +28,11 @@ class Call:
     """The context of a procedure call, besides its arguments.
 
     Args:
-        catalog: The catalog that it is called in.
         namespace: The namespace of unqualified names: the session's own, if it uses this catalog.
         session: The engine that rewrites files if the planner should not.
         query: A function that returns the rows of a query run by the session, as dictionaries.
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
         summary: Summary properties of snapshots that identify the application.
-        case_sensitive: Whether column names are case-sensitive.
         settings: Settings of the session that begin with ``spark.sql.iceberg.``.
         statements: SQL that the session runs after the procedure, which appends to it.
         listing: The engine that lists folders if they are too many for the planner.
@@ -57,9 +55,6 @@ class Call:
         """Parse the name of a table in an argument, as Iceberg does.
 
         It is ``t``, ``db.t`` or ``catalog.db.t``, with backquotes if Spark needs them.
-
-        Raises:
-            ValidationError: If it is not a name, or names a table of another catalog.
         """
         parts = parse_name(table)
         if len(parts) == 1:
@@ -74,11 +69,7 @@ class Call:
         return parts[0], parts[1]
 
     def source(self, table: str) -> tuple[str, str]:
-        """Parse the name of a Hive table in an argument, which may begin with ``spark_catalog``.
-
-        Raises:
-            ValidationError: If it is not a name, or Spark's own tables are in another metastore.
-        """
+        """Parse the name of a Hive table in an argument; it may begin with ``spark_catalog``."""
         parts = parse_name(table)
         if len(parts) != 3 or parts[0] != SESSION_CATALOG or self.catalog.name == parts[0]:
             return self.identifier(table)
@@ -96,11 +87,7 @@ class Call:
         return self.catalog.load_table(self.identifier(table))
 
     def load_to_rewrite(self, table: str) -> Table:
-        """Load the table named by an argument, whose new files go by the session's settings.
-
-        Raises:
-            ConfigurationError: If a setting cannot be what it says for the table's formats.
-        """
+        """Load the table named by an argument; new files go by the session's settings."""
         found = self.load(table)
         found.write_properties = write_properties(found.metadata, Options({}, self.settings))
         return found
@@ -111,11 +98,7 @@ class Call:
 
 
 def parse_name(text: str) -> tuple[str, ...]:
-    """Split an SQL name into its parts.
-
-    Raises:
-        ValidationError: If it is not a name.
-    """
+    """Split an SQL name into its parts."""
     parts: list[str] = []
     at = 0
     while match := _PART.match(text, at):

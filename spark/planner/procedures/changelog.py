@@ -311,11 +311,7 @@ class _Changelog:
         return f"{self._name} VERSION AS OF {snapshot.snapshot_id}"
 
     def _check_row_ids(self) -> None:
-        """Refuse ranges in which not all rows have ids.
-
-        Raises:
-            UnsupportedError: If the table has no row lineage, or a snapshot is older than it.
-        """
+        """Refuse ranges in which not all rows have ids."""
         metadata = self._table.metadata
         metadata_column(ROW_ID.name, metadata)
         for snapshot in self._snapshots:
@@ -367,11 +363,7 @@ def _literal(text: str) -> str:
 
 
 def _identifiers(table: Table, given: Sequence[str] | None) -> list[str]:
-    """Return the columns that identify rows.
-
-    Raises:
-        ValidationError: If there are none.
-    """
+    """Return the columns that identify rows; there must be some."""
     schema = table.schema()
     names = given or sorted(schema.identifier_field_names())
     if not names:

@@ -130,11 +130,7 @@ def _asked(
 
 
 def find(namespace: tuple[str, ...], name: str) -> Procedure:
-    """Find a procedure by its name, case-insensitively.
-
-    Raises:
-        ValidationError: If there is none.
-    """
+    """Find a procedure by its name, case-insensitively."""
     lowered = tuple(part.lower() for part in namespace)
     known = _procedures()
     found = known.get(name.lower()) if lowered == _NAMESPACE else None

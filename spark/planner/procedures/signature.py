@@ -40,16 +40,7 @@ _R = TypeVar("_R", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SqlType:
-    """A Spark type.
-
-    Args:
-        name: The name shown to users.
-        json: Spark's JSON of the type.
-        read: A function that converts a JSON value to Python.
-
-    Raises:
-        ValueError: By `read`, if the JSON is of another type.
-    """
+    """A Spark type; `read` converts JSON to Python, with `ValueError` for another type."""
 
     name: str
     json: Any
@@ -99,8 +90,6 @@ class Parameter:
     """A parameter, or a column of the result.
 
     Args:
-        name: The name.
-        type: The type.
         required: Whether it must be given, and not as null.
         default: The value if it is null or not given.
     """
@@ -116,9 +105,7 @@ class Procedure:
     """A procedure.
 
     Args:
-        name: The name.
         description: One sentence.
-        parameters: The parameters.
         columns: The columns of the result.
         run: The function, called with a `Call` and arguments by name; its rows are dataclasses.
     """
@@ -135,9 +122,6 @@ class Procedure:
         Args:
             arguments: JSON values in the order of the statement, each with its name or, those by
                 position, without; see `icecomb.spark.values` for their forms.
-
-        Raises:
-            ValidationError: If one is missing, unknown, given twice, or of another type.
         """
         given: dict[str, Any] = {}
         known = {parameter.name: parameter for parameter in self.parameters}

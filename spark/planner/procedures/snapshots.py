@@ -147,11 +147,7 @@ def milliseconds(microseconds: int) -> int:
 
 
 def _current(table: Table) -> int:
-    """Return the current snapshot of a table.
-
-    Raises:
-        NoSuchSnapshotError: If it has none.
-    """
+    """Return the current snapshot of a table, which must have one."""
     current = table.metadata.current_snapshot_id
     if current is None:
         raise NoSuchSnapshotError(

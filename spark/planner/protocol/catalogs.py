@@ -19,7 +19,6 @@ class Environment(Message):
 
     Args:
         metastore_uris: ``hive.metastore.uris`` of Spark's own Hive support.
-        application_id: Spark's id of the application.
         spark_version: Spark's version, as ``4.3.0``.
         hadoop: Its Hadoop settings for file systems and metastores; may contain secrets.
         principal: Its Kerberos principal; None if it has no keytab.
@@ -62,10 +61,7 @@ class OpenCatalog(Repeatable):
     A catalog that is already open gets the user's new tokens.
 
     Args:
-        name: The name in SQL.
         options: The options ``spark.sql.catalog.<name>.*``.
-        environment: The application.
-        identity: The user.
     """
 
     name: str

@@ -10,15 +10,12 @@ from icecomb.spark.planner.protocol.tables import Audit, TableDescription, Table
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRange(Message):
-    """A range of commits: by versions, by times, or all.
+    """A range of commits: by versions, by times (microseconds since 1970 UTC), or all.
 
     Args:
         start_version: A snapshot id, a branch or a tag.
-        end_version: A snapshot id, a branch or a tag; None for the current snapshot.
-        start_us: A time in microseconds since 1970 UTC.
-        end_us: A time in microseconds since 1970 UTC; None for no end.
-        start_inclusive: Whether the commit at the start is included.
-        end_inclusive: Whether the commit at the end is included.
+        end_version: Likewise; None for the current snapshot.
+        end_us: A time; None for no end.
     """
 
     start_version: str | None
@@ -34,9 +31,7 @@ class LoadChangelog(Repeatable):
     """Request to load the changes of a table. Answer: `LoadedChangelog`.
 
     Args:
-        catalog: The catalog's handle.
         table: The table, or a branch below it.
-        range: The range of commits.
         deduplication: Spark's ``deduplicationMode``.
         compute_updates: Whether to show a deletion and an insertion as an update.
         audit: The session's WAP settings.

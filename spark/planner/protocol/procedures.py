@@ -35,13 +35,7 @@ class LoadProcedure(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureParameter(Message):
-    """A parameter.
-
-    Args:
-        name: The name.
-        type: Spark's type.
-        fallback: The default as SQL; None if it must be given.
-    """
+    """A parameter and its Spark type; `fallback` is its default as SQL, None if it has none."""
 
     name: str
     type: Any
@@ -53,9 +47,7 @@ class ProcedureDescription(Message):
     """The description of a procedure for the bridge.
 
     Args:
-        name: The name.
         description: The purpose, signature and result, in a sentence.
-        parameters: The parameters.
         schema: Spark's schema of the result.
     """
 
@@ -86,11 +78,8 @@ class CallProcedure(Unrepeatable):
     """Request to call a procedure. Answer: `ProcedurePage`s, then `ProcedureResult`.
 
     Args:
-        catalog: The catalog's handle.
-        procedure: The procedure's name.
         arguments: The arguments in the statement's order.
         current: The session's current namespace.
-        case_sensitive: Whether column names are case-sensitive.
         settings: Settings of the session that begin with ``spark.sql.iceberg.``.
     """
 
@@ -108,9 +97,6 @@ class SessionWork(Message):
 
     Args:
         id: The id with which its end is reported, see `EndWork`.
-        table: The table's name in SQL.
-        read: Options of the read.
-        write: Options of the append.
     """
 
     id: str
@@ -121,11 +107,10 @@ class SessionWork(Message):
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery(Message):
-    """Work of the session for a procedure: write a query's rows to a file, a JSON object per line.
+    """Work of the session: write a query's rows to a file, a JSON object per line.
 
     Args:
         id: The id with which its end is reported, see `EndWork`.
-        statement: The query.
         file: The path of the file, which exists, on the driver's host.
     """
 
@@ -136,12 +121,7 @@ class SessionQuery(Message):
 
 @dataclass(frozen=True, slots=True)
 class ListedFolder(Message):
-    """A folder to list.
-
-    Args:
-        location: The folder's location.
-        path: The folder's path, spelled like those of the known files.
-    """
+    """A folder to list; its path is spelled like those of the known files."""
 
     location: str
     path: str
@@ -155,7 +135,6 @@ class SessionListing(Message):
 
     Args:
         id: The id with which its end is reported, see `EndWork`.
-        folders: The folders.
         deep: Whether to list folders in them, too; otherwise they are reported.
         hidden_folders: A regular expression of names of folders to report but not list.
         hidden_files: A regular expression of names of files to ignore.
@@ -183,8 +162,6 @@ class SessionSketches(Message):
 
     Args:
         id: The id with which its end is reported, see `EndWork`.
-        table: The table's name in SQL.
-        read: Options of the read.
         columns: SQL expressions of the columns.
         file: The path of the file, which exists, on the driver's host.
     """
@@ -198,15 +175,7 @@ class SessionSketches(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedurePage(Message):
-    """Rows and requests of a procedure while it runs.
-
-    Args:
-        rows: Rows of the result, see `icecomb.spark.values`.
-        work: Rewrites for the session.
-        queries: Queries for the session.
-        listings: Listings for the session.
-        sketches: Sketches for the session.
-    """
+    """Rows and requests of a procedure while it runs; see `icecomb.spark.values`."""
 
     rows: tuple[Any, ...]
     work: tuple[SessionWork, ...]
@@ -217,11 +186,7 @@ class ProcedurePage(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureResult(Message):
-    """The end of a procedure.
-
-    Args:
-        statements: SQL that the session runs before it shows the rows.
-    """
+    """The end of a procedure, with SQL that the session runs before it shows the rows."""
 
     statements: tuple[str, ...]
 
@@ -231,8 +196,6 @@ class EndWork(Unrepeatable):
     """Report that a session has ended a piece of work. Answer: `Done`.
 
     Args:
-        catalog: The catalog's handle.
-        work: The id of the work.
         problem: The reason why it could not be done; None if it was.
     """
 

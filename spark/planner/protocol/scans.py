@@ -30,10 +30,8 @@ class Selection(Message):
     """The rows of a table that a query reads.
 
     Args:
-        reference: The table's state.
         filters: Spark's predicates, used only to skip files.
         case_sensitive: Whether names in them are case-sensitive.
-        options: Options of the query.
         settings: Settings of its session that begin with ``spark.sql.iceberg.``.
     """
 
@@ -46,14 +44,7 @@ class Selection(Message):
 
 @dataclass(frozen=True, slots=True)
 class TopRows(Message):
-    """The first rows of a sort order, of which only the first key is given.
-
-    Args:
-        field_id: The first key, a column at the top of the schema.
-        descending: Whether the largest value comes first.
-        nulls_first: Whether nulls come before all values.
-        count: The number of rows.
-    """
+    """The first rows of a sort order; only the first key, a top-level column, is given."""
 
     field_id: int
     descending: bool
@@ -66,11 +57,9 @@ class PlanScan(Repeatable):
     """Request to plan the file ranges of a query. Answer: `ScanPage`s, then `ScanPlan`.
 
     Args:
-        selection: The rows to read.
         files: Spark's names of the data files to read; None for all.
         field_ids: Field ids of the columns to read, including the reserved ids of `_partition` and
             row lineage.
-        hints: Hints for the size of partitions.
         changes: ``files`` for a statement that replaces files (see `Replaced`), ``rows`` for one
             that deletes rows by position (see `Delta`), else None.
         limit: A number of rows that is enough; None for all. Spark truncates the rows itself.
@@ -90,22 +79,14 @@ class PlanScan(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class DecideFilters(Repeatable):
-    """Request for the filters that need not be evaluated on rows. Answer: `DecidedFilters`.
-
-    Args:
-        selection: The query, with the filters in question.
-    """
+    """Request for the filters that need not be evaluated on rows. Answer: `DecidedFilters`."""
 
     selection: Selection
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedFilters(Message):
-    """The filters that select whole partitions: all rows of the selected files match.
-
-    Args:
-        whole: Whether each filter does.
-    """
+    """The filters that select whole partitions: all rows of the selected files match."""
 
     whole: tuple[bool, ...]
 
@@ -130,7 +111,6 @@ class AggregateFiles(Repeatable):
     Args:
         selection: The rows; all filters are whole according to `DecidedFilters`.
         group_by: The columns to group by, each as a list of names.
-        functions: The functions to compute for each group.
     """
 
     selection: Selection
@@ -152,13 +132,7 @@ class Aggregated(Message):
 
 @dataclass(frozen=True, slots=True)
 class DeleteEntry(Message):
-    """A position delete file, as the table has it.
-
-    Args:
-        path: The table's name of the file.
-        rows: The number of its rows.
-        size: The size in bytes.
-    """
+    """A position delete file, as the table has it; `size` is in bytes."""
 
     path: str
     rows: int
@@ -171,8 +145,6 @@ class FileEntry(Message):
 
     Args:
         path: The table's name of the file.
-        spec_id: The id of its partition spec.
-        partition: Its partition values.
         rows: The number of its rows, including deleted ones.
         size: The size in bytes.
         has_deletes: Whether some of its rows are deleted.
@@ -272,7 +244,6 @@ class PlannedFile(Message):
     Args:
         path: Spark's name of the file.
         format: ``parquet``, ``orc`` or ``avro``.
-        spec_id: The id of its partition spec.
         constants: Values of columns that are constant in it, by field id; also of those that
             deletes compare. Of the columns of row lineage, if requested: the id of its first row,
             and the sequence number of rows for which the file states none; null if its rows have
@@ -280,7 +251,6 @@ class PlannedFile(Message):
         deletes: The index of its deleted positions in `ScanPage.deletes`.
         position_delete_files: Its position delete files, if the scan has too many positions to
             send.
-        equality_deletes: The equality deletes that apply to it.
         partition: The value of `_partition` by field name, if requested; null in an unpartitioned
             table.
         entry: The entry that the bridge returns when the file is changed; only if requested.
@@ -342,7 +312,6 @@ class ScanStatistics(Message):
 
     Args:
         rows: The number of rows, without deleted ones whose positions are in the plan.
-        bytes: The size of its files.
         columns: Estimates of columns whose number of distinct values is known, by field id as text.
     """
 
@@ -353,12 +322,7 @@ class ScanStatistics(Message):
 
 @dataclass(frozen=True, slots=True)
 class GroupingField(Message):
-    """A field by which the tasks of a scan are grouped.
-
-    Args:
-        transform: Spark's transform of a column.
-        type: Spark's type of the result.
-    """
+    """A field by which tasks of a scan are grouped: Spark's transform and its result's type."""
 
     transform: Any
     type: Any
@@ -371,10 +335,8 @@ class ScanPage(Message):
     Indices count through the lists of all pages, and refer only to elements already sent.
 
     Args:
-        files: The files, each once.
         partitions: The parts of files that each task reads.
         deletes: Deleted positions, base64 of compressed differences.
-        delete_files: The delete files that tasks read.
         keys: The columns that equality deletes compare.
         grouping_keys: The values of `ScanPlan.grouping` for each of `partitions`, or nothing if
             there is none. Tasks with different values read different rows.
@@ -394,7 +356,6 @@ class ScanPlan(Message):
 
     Args:
         name_mapping: Iceberg's name mapping for files without ids.
-        statistics: The size of the whole scan.
         vectorized: Whether tasks return columnar batches; else rows.
         batch_rows: The number of rows of a batch; None for Spark's default.
         partition_columns: The columns to read by which the files are partitioned under any
@@ -427,11 +388,7 @@ class NarrowScan(Repeatable):
 
 @dataclass(frozen=True, slots=True)
 class NarrowedScan(Message):
-    """The files that may contain matching rows.
-
-    Args:
-        files: Spark's names of the files.
-    """
+    """The files, by Spark's names, that may contain matching rows."""
 
     files: tuple[str, ...]
 
@@ -441,12 +398,9 @@ class ReadRows(Repeatable):
     """Request for the rows of a table that has no files. Answer: `Rows`.
 
     Args:
-        reference: The table's state.
         field_ids: Field ids of the columns to read; for structs, of the fields inside them.
         filters: Spark's predicates, which may be applied only partly.
-        case_sensitive: Whether names in filters are case-sensitive.
         limit: A number of rows that is enough; None for all.
-        options: Options of the query.
     """
 
     reference: Reference

@@ -15,11 +15,8 @@ class StreamTable(Message):
     """The table of a stream when the query started; requires no file of that time.
 
     Args:
-        catalog: The catalog's handle.
-        identifier: Namespace and name.
         uuid: The table's uuid, which a re-created table does not share.
         schema: Iceberg's schema of the columns that are read.
-        options: Options of the query.
         branch: The branch that is followed.
     """
 
@@ -36,7 +33,6 @@ class OpenStream(Repeatable):
     """Request to begin or continue a stream. Answer: `OpenedStream`.
 
     Args:
-        scan: The scan of the table.
         initial: The stream's initial offset from the checkpoint; None for a new stream.
     """
 
@@ -50,11 +46,9 @@ class OpenedStream(Message):
 
     Args:
         stream: The stream's table, for further requests.
-        initial: The initial offset.
         max_files: The most files of a batch; None for no limit.
         max_rows: The number of rows with which a batch is full; None for no limit.
-        vectorized: As in `ScanPlan`.
-        batch_rows: As in `ScanPlan`.
+        vectorized: As in `ScanPlan`, like `batch_rows`.
     """
 
     stream: StreamTable
@@ -70,8 +64,6 @@ class LatestOffset(Repeatable):
     """Request for the end offset of the next batch. Answer: `StreamPosition`.
 
     Args:
-        stream: The stream.
-        start: The offset at which the batch begins.
         max_files: The most files of the batch; None for no limit.
         max_rows: The number of rows with which it is full; None for no limit.
         until: The last offset of the query, see `StreamEnd`; None for no limit.
@@ -103,10 +95,7 @@ class PlanStream(Repeatable):
     """Request to plan the file ranges of a batch. Answer: `ScanPlan`.
 
     Args:
-        stream: The stream.
         scan: The scan of the table; its reference and filters are ignored.
-        start: The offset at which the batch begins.
-        end: The offset at which it ends.
     """
 
     stream: StreamTable

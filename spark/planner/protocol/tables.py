@@ -19,12 +19,7 @@ class TableName(Message):
 
 @dataclass(frozen=True, slots=True)
 class Audit(Message):
-    """The session's current settings for write-audit-publish (WAP).
-
-    Args:
-        wap_id: The value of ``spark.wap.id``.
-        wap_branch: The value of ``spark.wap.branch``.
-    """
+    """The session's current settings for write-audit-publish (WAP): ``spark.wap.*``."""
 
     wap_id: str | None
     wap_branch: str | None
@@ -83,7 +78,6 @@ class LoadTable(Repeatable):
     """Request to load a current or past state of a table. Answer: `TableDescription`.
 
     Args:
-        catalog: The catalog's handle.
         table: The name, or one below it, see `selectors`; without a namespace, the location.
         version: A snapshot id, a branch or a tag.
         timestamp_us: A time, in microseconds since 1970 UTC.
@@ -102,11 +96,9 @@ class TableDescription(Message):
     """The description of a table for the bridge.
 
     Args:
-        reference: The reference to its state, for further requests.
         schema: Spark's schema, with field ids.
         partitioning: Spark's transforms.
         partition_type: Spark's struct of the metadata column `_partition`; null if none.
-        properties: The properties shown to users.
         uuid: The table's uuid, whatever part of it is shown.
         identity: The identity of what is shown, to which rows cached by a session belong.
         version: The version of its rows; never null, or Spark would cache an empty table forever.
@@ -115,7 +107,6 @@ class TableDescription(Message):
         evolves: Whether statements with schema evolution may change its columns.
         overwrite_mode: `icecomb.partition-overwrite-mode`, or null.
         has_lineage: Whether its rows have ids, see `icecomb.format.rows.values.metadata_columns`.
-        table: The name of the table itself.
         below: Whether the name selected something below the table, see `selectors`.
     """
 
@@ -159,8 +150,6 @@ class CreateTableLike(Unrepeatable):
     """Request to create an empty table like an existing one. Answer: `TableDescription`.
 
     Args:
-        catalog: The new table's catalog.
-        table: The new table's name.
         source: The state of the table to copy, of any catalog.
         properties: The statement's properties, which override those of the source.
     """
@@ -176,9 +165,7 @@ class StageTable(Repeatable):
     """Request to stage a table for `CommitStaged`. Answer: `TableDescription`.
 
     Args:
-        catalog: The catalog's handle.
         operation: ``create``, ``replace`` or ``create_or_replace``.
-        definition: The table's definition.
     """
 
     catalog: str

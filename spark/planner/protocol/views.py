@@ -40,7 +40,6 @@ class ViewDescription(Message):
 
     Args:
         query: The query in Spark SQL.
-        schema: Spark's schema of its columns.
         query_columns: The query's own names of the columns; empty if unknown.
         current_catalog: The catalog of the query's names without a catalog.
         current_namespace: The namespace of the query's names without a namespace.
@@ -73,9 +72,6 @@ class ReplaceView(Unrepeatable):
     """Request to replace a view and all its properties. Answer: `ViewDescription`.
 
     Args:
-        catalog: The catalog's handle.
-        view: The view's name.
-        definition: The new definition.
         create: Whether to create it if it does not exist.
     """
 

@@ -16,9 +16,7 @@ class PlanChange(Repeatable):
     """Request to plan how a statement changes rows. Answer: `PlannedChange`.
 
     Args:
-        reference: The table's state.
         command: ``delete``, ``update`` or ``merge``.
-        options: Options of the statement.
         settings: As in `BeginWrite`.
         keeps_metadata: Whether metadata columns of rows that move to other files reach the tasks
             that write them: Spark passes them on since 4.0, before a rule of the session extension
@@ -66,12 +64,7 @@ class StreamingQuery(Message):
 
 @dataclass(frozen=True, slots=True)
 class QueriedTable(Message):
-    """A read of a table by a query.
-
-    Args:
-        reference: The table's state.
-        options: Options of the read.
-    """
+    """A read, with its options, of a state of a table by a query."""
 
     reference: Reference
     options: Mapping[str, str]
@@ -82,18 +75,15 @@ class BeginWrite(Repeatable):
     """Request to begin a write. Answer: `WriteInstructions`.
 
     Args:
-        reference: The table's state.
         operation: ``append``, ``overwrite``, ``overwrite_partitions``, ``replace_files`` or
             ``change_rows``.
         command: For the last two: ``delete``, ``update`` or ``merge``. For ``append``: ``merge``
             for an insert-only MERGE.
         filters: For ``overwrite``: the rows to delete.
-        options: Options of the write.
         settings: Settings of the session: Iceberg's, and Spark's for shuffles.
         audit: The session's WAP settings.
         query: The streaming query, if it is one, which writes to the current table.
         rows: Spark's struct of the rows' columns; None if they are the table's.
-        case_sensitive: Whether column names are case-sensitive.
         queried: The query's reads of this table, if the rows replace others or depend on those
             reads.
     """
@@ -116,7 +106,6 @@ class StreamedWrite(Message):
     """Further information for the commit of an epoch.
 
     Args:
-        query: The query's id.
         merged: Whether an append merges manifests.
         lost_ms: The time until which snapshots of the query may have expired, in ms since 1970;
             None if none has.
@@ -134,32 +123,23 @@ class WriteState(Message):
     """The state of a write from its beginning, for its commit.
 
     Args:
-        catalog: The catalog's handle.
-        identifier: The table's name.
-        uuid: The table's uuid.
         schema_id: The id of the schema of the rows.
         spec_id: The id of the partition spec of new files.
         specs: All partition specs of the table, as in metadata files: an id may be another spec's
             by the time of the commit.
         sort_order_id: The id of the sort order of new files; 0 if there is none.
-        operation: As in `BeginWrite`.
-        command: As in `BeginWrite`.
-        filters: As in `BeginWrite`.
+        operation: As in `BeginWrite`, like `command` and `filters`.
         rewrite: The id of the file group that its files replace, which a procedure commits; else
             None.
         snapshot_id: The snapshot from which concurrent commits are validated.
         older: Whether that is an older snapshot than the one whose rows it changes.
-        branch: The branch to commit to.
         wap_id: The id to stage the snapshot under; None to commit to the branch.
         serializable: Whether concurrently added rows conflict with an overwrite; None to use the
             table's properties.
         metrics: Metrics modes by field id.
-        file_format: The format of new data files.
-        delete_format: The format of new delete files.
         root: The table's name of the folder of new files.
         told_root: Spark's name of that folder.
         summary: Further properties of the snapshot's summary.
-        streamed: The state of a streaming query.
     """
 
     catalog: str
@@ -192,7 +172,6 @@ class PartitionColumn(Message):
     """A field of the partition spec.
 
     Args:
-        name: The field's name.
         transform: Iceberg's name of the transform, without the parameter.
         parameter: The parameter of bucket and truncate.
         source: The path of the column; empty for ``void``.
@@ -209,7 +188,6 @@ class DataLocation(Message):
     """The location in which tasks create new files.
 
     Args:
-        root: The common root folder.
         hashed: Whether each path begins with a hash, for object stores.
         partitioned_paths: Whether a hashed path contains the partition.
         context: The table's name in hashed paths outside its folder.
@@ -243,7 +221,6 @@ class FileInstructions(Message):
         target_bytes: The size at which a file is full.
         writer: Settings of the format's writer.
         metrics: Metrics modes by field id.
-        metadata: Key-value metadata of each file.
     """
 
     format: str
@@ -261,7 +238,6 @@ class DeleteInstructions(Message):
     """Instructions for tasks that write position deletes.
 
     Args:
-        files: The instructions for delete files.
         by_file: Whether a delete file applies to one data file; else to all of a partition.
         as_vectors: Whether there are no delete files: tasks report positions, of which the commit
             makes deletion vectors.
@@ -278,9 +254,6 @@ class WriteInstructions(Message):
 
     Args:
         write: The state of the write, to be returned with the files.
-        files: The instructions for data files.
-        partition: The fields of the partition spec.
-        location: The location of new files.
         operation_id: A part of every file's name.
         distribution: Transforms to cluster the rows by.
         ranges: The order whose ranges are distributed to tasks, instead of `distribution`.
@@ -314,8 +287,6 @@ class WrittenFile(Message):
     Args:
         path: Spark's name of the file.
         size: The size in bytes.
-        rows: The number of rows.
-        partition: Its partition values.
         split_offsets: The offsets of its row groups or stripes.
         columns: A JSON array as text, which takes a tenth of the memory of its values: a commit
             may have thousands of files of hundreds of columns. For each column its field id, its
@@ -340,7 +311,6 @@ class Replaced(Message):
     Args:
         reference: The state that was read.
         filters: The filters that selected the files.
-        files: The files.
     """
 
     reference: Reference
@@ -376,7 +346,6 @@ class Delta(Message):
         reference: The state that was read.
         filters: The filters that selected its files; None if Spark found that none need be read.
         files: The data files that lose rows.
-        deletes: The new delete files.
     """
 
     reference: Reference
@@ -404,13 +373,8 @@ class MergedRows(Message):
 
     Args:
         copied: Rows rewritten unchanged.
-        deleted: Deleted rows.
-        updated: Updated rows.
-        inserted: Inserted rows.
-        matched_updated: Rows updated because a source row matched.
-        matched_deleted: Rows deleted because a source row matched.
-        unmatched_updated: Rows updated because no source row matched.
-        unmatched_deleted: Rows deleted because no source row matched.
+        matched_updated: Rows updated because a source row matched; so `matched_deleted`.
+        unmatched_updated: Rows updated because no source row matched; so `unmatched_deleted`.
     """
 
     copied: int
@@ -430,8 +394,6 @@ class CommitWrite(Unrepeatable):
     An epoch that the table already has is not committed; its files are deleted.
 
     Args:
-        write: The state of the write.
-        files: The new data files.
         replaced: For ``replace_files``: the files they replace.
         delta: For ``change_rows``: the deleted rows. For an ``append`` of MERGE: its read.
         epoch: The batch of a streaming query.
@@ -448,11 +410,7 @@ class CommitWrite(Unrepeatable):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """The result of a commit.
-
-    Args:
-        metrics: Its metrics for Spark's UI, under Iceberg's names; empty if nothing changed.
-    """
+    """The metrics of a commit for Spark's UI, by Iceberg's names; empty if nothing changed."""
 
     metrics: Mapping[str, int]
 
@@ -470,9 +428,7 @@ class CommitStaged(Unrepeatable):
     """Request to create or replace a table together with its rows, if any. Answer: `Done`.
 
     Args:
-        reference: The table.
         write: The state of the write of its rows.
-        files: The new data files.
         read: The states of the replaced table that the rows come from.
     """
 

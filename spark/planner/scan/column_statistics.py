@@ -17,17 +17,12 @@ if TYPE_CHECKING:
 def column_estimates(
     scan: TableScan, field_ids: Iterable[int], rows: int
 ) -> dict[str, ColumnEstimate]:
-    """Return estimates of the columns whose number of distinct values is known, by id as text.
+    """Return estimates of columns whose number of distinct values is known, by id as text.
 
     The numbers are those of the scanned snapshot, or of its newest ancestor that has any, for all
     rows: the property `ndv` of a sketch (Puffin specification, ``apache-datasketches-theta-v1``),
     which table metadata repeats; the statistics file is not read. Nulls, minima and maxima are
     those of the files that the scan's filter selects.
-
-    Args:
-        scan: The scan.
-        field_ids: The field ids of the columns.
-        rows: The number of rows of the scan.
     """
     snapshot = scan.snapshot()
     file = newest_statistics(scan.metadata, None if snapshot is None else snapshot.snapshot_id)

@@ -31,10 +31,6 @@ class GroupingKey:
     * `bucket` of a uuid: Spark sees text, whose bucket differs;
     * `identity` of nanoseconds: Spark sees microseconds, the same of several partitions;
     * fields inside structs: Spark supports top-level columns only.
-
-    Args:
-        fields: The partition fields, each with its column.
-        specs: The specs of the files, by id.
     """
 
     def __init__(
@@ -60,13 +56,7 @@ class GroupingKey:
     def of(
         cls, tasks: Iterable[FileScanTask], schema: Schema, read_ids: Iterable[int]
     ) -> GroupingKey:
-        """Return the key of a scan's tasks.
-
-        Args:
-            tasks: The tasks of one scan.
-            schema: The table's schema, as given to Spark.
-            read_ids: Field ids of the columns that are read.
-        """
+        """Return the key of the tasks of one scan, for a schema as given to Spark."""
         specs = {task.spec.spec_id: task.spec for task in tasks}
         if not specs:
             return cls()

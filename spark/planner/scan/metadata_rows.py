@@ -29,11 +29,6 @@ class MetadataRows:
         self._states = states
 
     def read_rows(self, request: ReadRows) -> Rows:
-        """Answer `ReadRows`.
-
-        Raises:
-            ValidationError: If a read option does not apply to a metadata table.
-        """
         state = self._states.find(request.reference)
         scan = state.inspected(
             row_filter(request.filters, state.schema, case_sensitive=request.case_sensitive),

@@ -18,11 +18,6 @@ def partition_columns(
     As in Iceberg Java, older specs count if files still have them. Fields inside structs are left
     out: Spark supports top-level columns only. A changelog has none: its files are not those of one
     snapshot.
-
-    Args:
-        state: The table.
-        read_ids: Field ids of the columns that are read.
-        tasks: The tasks of the scan.
     """
     if state.metadata_table is not None:
         return ()

@@ -93,7 +93,6 @@ def row_filter(
     Args:
         predicates: Predicates as in the protocol, columns as lists of names.
         schema: The schema the names belong to.
-        case_sensitive: Whether Spark resolves names case-sensitively.
         read: The schema that the expression is for, which may name columns differently; `schema`
             by default.
     """
@@ -110,14 +109,8 @@ def exact_filter(
 ) -> BooleanExpression:
     """Convert the conjunction of Spark's predicates exactly: true for the same rows.
 
-    Args:
-        predicates: Predicates as in the protocol, columns as lists of names.
-        schema: The schema the names belong to.
-        case_sensitive: Whether Spark resolves names case-sensitively.
-        read: The same as for `row_filter`.
-
-    Raises:
-        UnsupportedError: If a predicate cannot be converted exactly.
+    The arguments are those of `row_filter`; `UnsupportedError` if a predicate cannot be converted
+    exactly.
     """
     translation = _Translation(schema, read or schema, case_sensitive=case_sensitive)
     return conjunction(map(translation.exact, predicates))
@@ -143,11 +136,7 @@ class _Translation:
         return conjunction(understood)
 
     def exact(self, predicate: Mapping[str, Any]) -> BooleanExpression:
-        """Convert a whole predicate exactly.
-
-        Raises:
-            UnsupportedError: If a part of it cannot be converted exactly.
-        """
+        """Convert a whole predicate exactly; `UnsupportedError` if a part of it cannot be."""
         try:
             return folded(predicate, _children, self._exact)
         except (

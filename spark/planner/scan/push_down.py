@@ -40,12 +40,6 @@ class PushDown:
         self._states = states
 
     def decide_filters(self, request: DecideFilters) -> DecidedFilters:
-        """Answer `DecideFilters`.
-
-        Raises:
-            CorruptFileError: If the manifest list cannot be read.
-            ValidationError: If read options contradict each other or the table's name.
-        """
         selection = request.selection
         state = self._states.find(selection.reference)
         if state.metadata_table is not None:
@@ -56,13 +50,6 @@ class PushDown:
         return DecidedFilters(tuple(_is_whole(state, scan, specs, each) for each in alone))
 
     def aggregate_files(self, request: AggregateFiles) -> Aggregated:
-        """Answer `AggregateFiles`.
-
-        Raises:
-            ConfigurationError: If an option or setting has an invalid value.
-            CorruptFileError: If a manifest cannot be read.
-            ValidationError: If read options contradict each other or the table's name.
-        """
         selection = request.selection
         state = self._states.find(selection.reference)
         options = ReadOptions.of_selection(selection)
@@ -118,8 +105,7 @@ class _Columns:
     def shown(self, path: Sequence[str]) -> NestedField:
         """Find a column by its path, like `find`, whose values Spark shows as they are.
 
-        Raises:
-            _OtherColumnError: Also if it shows them in microseconds.
+        `_OtherColumnError` also if it shows them in microseconds.
         """
         field = self.find(path)
         if isinstance(field.field_type, NANO_TYPES):
@@ -129,10 +115,8 @@ class _Columns:
     def find(self, path: Sequence[str]) -> NestedField:
         """Find a column by its path.
 
-        Raises:
-            ValidationError: If there is none: it may be a metadata column.
-            UnsupportedError: If Spark cannot read it.
-            _OtherColumnError: If the scan lacks it, or has it with another type.
+        `_OtherColumnError` if the scan lacks it, or has it with another type; `UnsupportedError` if
+        Spark cannot read it; `ValidationError` if there is none: it may be a metadata column.
         """
         field = self._schema.find_field(".".join(path), self._case_sensitive)
         check_has_type(field, downcast=self._downcast)
@@ -158,11 +142,7 @@ def _is_whole(
 
 
 def _filtered(state: TableState, scan: TableScan, selection: Selection) -> TableScan:
-    """Restrict a scan to the rows for which Spark's predicates are true.
-
-    Raises:
-        UnsupportedError: If a predicate cannot be converted exactly.
-    """
+    """Restrict a scan to the rows for which Spark's predicates, converted exactly, are true."""
     return scan.filter(
         exact_filter(
             selection.filters,

@@ -103,13 +103,7 @@ class ReadOptions(Options):
         return _PARALLELISM.of(self._settings) or default
 
     def scan_of(self, state: TableState) -> TableScan:
-        """Return the scan of the state named by the table, else of the one selected by options.
-
-        Raises:
-            NoSuchSnapshotError: If there is no such state.
-            ValidationError: If the options contradict each other or the table's name, or that state
-                has other columns under the ids or names of the table's.
-        """
+        """Return the scan of the state named by the table, else of the one options select."""
         self._check(state)
         start = self._number(_START)
         chosen = [option for option in _ONE_STATE if option in self._options]
@@ -131,11 +125,7 @@ class ReadOptions(Options):
         return scan
 
     def _chosen_scan(self, state: TableState) -> TableScan:
-        """Return the scan selected by the one option that chooses a state.
-
-        Raises:
-            NoSuchSnapshotError: If there is no such state.
-        """
+        """Return the scan selected by the one option that chooses a state."""
         if (name := self.text("branch") or self.text("tag")) is not None:
             return use_ref(state, name)
         base = TableScan(state.metadata, state.io)
@@ -190,11 +180,7 @@ class ReadOptions(Options):
 
 
 def check_is_whole(state: TableState, options: ReadOptions) -> None:
-    """Check that options select no other rows to replace than those of the table as named.
-
-    Raises:
-        UnsupportedError: If options select other rows.
-    """
+    """Check that options select no other rows to replace than those of the table as named."""
     branch = options.text("branch")
     if branch not in {None, state.branch} or options.scan_of(state) != state.scan():
         raise UnsupportedError(

@@ -51,13 +51,7 @@ class Scans:
         self._works = works
 
     def plan_scan(self, request: PlanScan) -> Generator[ScanPage, None, ScanPlan]:
-        """Answer `PlanScan`: pages, and the files in them, are produced as they are consumed.
-
-        Raises:
-            UnsupportedError: If Spark cannot open a data or delete file at its location, or rows
-                selected by options are to be replaced.
-            ValidationError: If read options contradict each other or the table's name.
-        """
+        """Answer `PlanScan`: pages, and the files in them, are produced as they are consumed."""
         selection = request.selection
         state = self._states.find(selection.reference)
         options = ReadOptions.of_selection(selection)
@@ -123,15 +117,9 @@ def scan_plan(
     """Plan how Spark reads files.
 
     Args:
-        state: The table.
         tasks: The tasks of whole files; they are consumed.
-        request: The request, with the columns to read and hints for the size of partitions.
         metrics: The scan's metrics so far.
         planned: A function that returns the files' description, given the split size in bytes.
-
-    Raises:
-        UnsupportedError: If Spark cannot open a data or delete file at its location, or has no type
-            for a column.
     """
     _check_columns(state, request)
     options = ReadOptions.of_selection(request.selection)

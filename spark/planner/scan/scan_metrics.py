@@ -26,12 +26,7 @@ class ScanMetrics:
         self._data_files = self._data_bytes = self._delete_files = self._delete_bytes = 0
 
     def add_result(self, tasks: Iterable[FileScanTask], total_bytes: int) -> None:
-        """Count the files to read, and the delete files of each, as Iceberg Java does.
-
-        Args:
-            tasks: The tasks of whole files.
-            total_bytes: The total size of the files.
-        """
+        """Count the files to read, and the delete files of each, as Iceberg Java does."""
         self._data_bytes += total_bytes
         for task in tasks:
             self._data_files += 1

@@ -42,15 +42,6 @@ def split_size(
 
     Unless a read option or the session sets a size, a scan smaller than the cluster is split so
     that every core has work.
-
-    Args:
-        properties: The table's properties.
-        options: Options of the query (`split-size`, `file-open-cost`, `lookback`) and session.
-        hints: Hints from Spark.
-        total_bytes: The total size of the scan's files.
-
-    Raises:
-        ConfigurationError: If a size is not a positive number.
     """
     open_cost = SPLIT_OPEN_FILE_COST.of(
         properties, _either(options.text("file-open-cost"), hints.open_cost_bytes)

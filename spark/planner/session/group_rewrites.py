@@ -31,11 +31,7 @@ GROUP: Final = "icecomb-rewrite-group"
 
 
 class GroupRewrite(PendingWork):
-    """A file group while a session rewrites it.
-
-    Args:
-        job: The group and how to rewrite it.
-    """
+    """A file group while a session rewrites it."""
 
     def __init__(self, job: GroupJob) -> None:
         super().__init__()
@@ -43,11 +39,7 @@ class GroupRewrite(PendingWork):
         self._files: Sequence[DataFile] | None = None
 
     def work(self, catalog: str) -> SessionWork:
-        """Return the work to ask of the session.
-
-        Args:
-            catalog: The session's name for the table's catalog.
-        """
+        """Return the work to ask of the session, by its name for the table's catalog."""
         job, here = self.job, {GROUP: self.id}
         reading = {"split-size": str(job.group.split_size), "file-open-cost": "1"}
         writing = {"target-file-size-bytes": str(job.file_bytes)}
@@ -57,11 +49,7 @@ class GroupRewrite(PendingWork):
         return SessionWork(self.id, quoted_name(catalog, *name), here | reading, here | writing)
 
     def check(self, state: TableState) -> None:
-        """Check that the session has found the group's table, with the same columns.
-
-        Raises:
-            CommitFailedError: If it has not.
-        """
+        """Check that the session has found the group's table, with the same columns."""
         ours, found = self.job.metadata, state.metadata
         if (ours.table_uuid, ours.current_schema_id) != (found.table_uuid, found.current_schema_id):
             raise CommitFailedError(
@@ -86,9 +74,8 @@ class GroupRewrite(PendingWork):
     def result(self) -> Sequence[DataFile]:
         """Wait for the written files and return them.
 
-        Raises:
-            FileIOError: If the session could not write them.
-            OperationCanceledError: If nobody waits for the procedure any more.
+        `FileIOError` if the session could not write them; `OperationCanceledError` if nobody waits
+        for the procedure any more.
         """
         job = self.job
         what = f"rewrite {len(job.group.tasks)} files of {'.'.join(job.identifier)}"
@@ -102,21 +89,13 @@ class GroupRewrite(PendingWork):
 
 
 def named_group(works: PendingWorks, options: Options) -> GroupRewrite | None:
-    """Return the group named by options; None if they name none.
-
-    Raises:
-        CommitFailedError: If it is not being rewritten any more.
-    """
+    """Return the group named by options; None if they name none."""
     number = options.text(GROUP)
     return None if number is None else group(works, number)
 
 
 def group(works: PendingWorks, number: str) -> GroupRewrite:
-    """Return the group with an id.
-
-    Raises:
-        CommitFailedError: If it is not being rewritten any more.
-    """
+    """Return the group with an id, which must still be being rewritten."""
     found = works.find(number)
     if not isinstance(found, GroupRewrite):
         raise CommitFailedError(
@@ -127,12 +106,11 @@ def group(works: PendingWorks, number: str) -> GroupRewrite:
 
 
 class SessionEngine:
-    """An engine that rewrites groups in the session that called a procedure; see `GroupEngine`.
+    """An engine that rewrites groups in the session that called a procedure: `GroupEngine`.
 
     Args:
         works: The registry in which the session's reads and writes find groups.
         catalog: The session's name for the tables' catalog.
-        conversation: The conversation with the session.
     """
 
     def __init__(self, works: PendingWorks, catalog: str, conversation: Conversation) -> None:

@@ -50,15 +50,7 @@ class PendingWork:
         self._ended.set()
 
     def wait(self, what: str) -> None:
-        """Wait until the session is done.
-
-        Args:
-            what: The work, for the error message.
-
-        Raises:
-            FileIOError: If it could not be done.
-            OperationCanceledError: If nobody waits for the procedure any more.
-        """
+        """Wait until the session is done with `what`, named in the error if it failed."""
         while not wait_for(self._ended, _POLL_S):
             pass
         if self._problem is not None:
@@ -97,11 +89,7 @@ class PendingWorks:
             found.end(problem)
 
     def find(self, number: str) -> PendingWork:
-        """Find work by its id.
-
-        Raises:
-            CommitFailedError: If no procedure waits for it any more.
-        """
+        """Find work by its id; a procedure must still wait for it."""
         with self._lock:
             found = self._known.get(number)
         if found is None:
@@ -113,11 +101,7 @@ class PendingWorks:
 
 
 def query(works: PendingWorks, conversation: Conversation, statement: str) -> Iterator[Any]:
-    """Yield the rows of a query run by the session, as dictionaries, from a temporary file.
-
-    Raises:
-        FileIOError: If the session could not answer it.
-    """
+    """Yield the rows of a query run by the session, as dictionaries, from a temporary file."""
 
     def asked(number: str, file: str) -> SessionQuery:
         return SessionQuery(number, statement, file)
@@ -126,12 +110,7 @@ def query(works: PendingWorks, conversation: Conversation, statement: str) -> It
 
 
 class ListingSession:
-    """An engine that lists folders in the session that called a procedure; see `FolderEngine`.
-
-    Args:
-        works: The registry in which the session finds its work.
-        conversation: The conversation with the session.
-    """
+    """An engine that lists folders in the session that called a procedure; see `FolderEngine`."""
 
     def __init__(self, works: PendingWorks, conversation: Conversation) -> None:
         self._works = works
@@ -162,9 +141,7 @@ class SketchingSession:
     """An engine that reads columns in the session that called a procedure; see `SketchEngine`.
 
     Args:
-        works: The registry in which the session finds its work.
         catalog: The session's name for the tables' catalog.
-        conversation: The conversation with the session.
     """
 
     def __init__(self, works: PendingWorks, catalog: str, conversation: Conversation) -> None:

@@ -28,18 +28,7 @@ if TYPE_CHECKING:
 
 
 def change_by_statement(transaction: Transaction, text: str, *, case_sensitive: bool) -> None:
-    """Apply the change of a statement to a transaction.
-
-    Args:
-        transaction: The transaction.
-        text: The text after ``ALTER TABLE name``.
-        case_sensitive: Whether column names are case-sensitive.
-
-    Raises:
-        ValidationError: If the statement cannot be parsed, or does not fit the table.
-        NoSuchSnapshotError: If there is no such snapshot, branch or tag.
-        UnsupportedError: If Iceberg does not have a transform.
-    """
+    """Apply the change of a statement, the text after ``ALTER TABLE name``, to a transaction."""
     change = _Change(transaction, case_sensitive=case_sensitive)
     match parse_statement(text):
         case AddPartitionField() as statement:

@@ -49,14 +49,7 @@ _FORMS: Final = {
 
 
 def parse_statement(text: str) -> Statement:
-    """Parse a statement.
-
-    Args:
-        text: The text after ``ALTER TABLE name``.
-
-    Raises:
-        StatementError: If it is not a statement, or repeats a clause.
-    """
+    """Parse a statement, the text after ``ALTER TABLE name``."""
     return _Parser(text).statement()
 
 

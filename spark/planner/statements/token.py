@@ -57,11 +57,7 @@ END: Final = Token("end", "")
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a text, without comments; `END` is the last.
-
-    Raises:
-        StatementError: If a name in backquotes is empty.
-    """
+    """Yield the tokens of a text, without comments; `END` is the last."""
     for match in _TOKEN.finditer(text):
         kind, found = cast("Kind", match.lastgroup), match[0]
         if match["gap"]:

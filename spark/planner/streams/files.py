@@ -24,16 +24,11 @@ if TYPE_CHECKING:
 
 
 class SnapshotFiles:
-    """The files that a snapshot added, or all its files.
+    """The files that a snapshot added, or, with `everything`, all its files.
 
     They are in the order of its manifest list and of the entries in each manifest, by which the
     position in Iceberg Java's offsets is counted (``MicroBatches``). Deletes apply to all its
     files, as in any scan of that snapshot; files added by an append have none.
-
-    Args:
-        state: The table.
-        snapshot: The snapshot.
-        everything: Whether to include all its files.
     """
 
     def __init__(self, state: TableState, snapshot: Snapshot, *, everything: bool) -> None:
@@ -53,12 +48,7 @@ class SnapshotFiles:
         return np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64)
 
     def tasks(self, start: int, end: int | None) -> Sequence[FileScanTask]:
-        """Return tasks of the whole files from one position to another.
-
-        Args:
-            start: The position of the first file.
-            end: The position after the last file; None for all.
-        """
+        """Return tasks of the whole files from a position to before another, None for all."""
         manifests, deletes = self._manifests()
         return list(islice(self._planner.plan_manifests(manifests, deletes), start, end))
 

@@ -24,16 +24,7 @@ _AFRESH = (
 
 
 class History:
-    """The snapshots of a branch.
-
-    Args:
-        name: The table's name, for messages.
-        metadata: The table's current metadata.
-        branch: The branch's name.
-
-    Raises:
-        NoSuchSnapshotError: If there is no such branch.
-    """
+    """The snapshots of a branch, which must exist."""
 
     def __init__(self, name: str, metadata: TableMetadata, branch: str = MAIN_BRANCH) -> None:
         self._name = name
@@ -59,9 +50,6 @@ class History:
 
         Args:
             from_timestamp: The earliest time of snapshots to read, in ms since 1970; None for all.
-
-        Raises:
-            NoSuchSnapshotError: If it is not known which snapshots came after the time.
         """
         line = list(ancestors_of(self._metadata, self._head))
         if not line:
@@ -75,14 +63,10 @@ class History:
         return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
 
     def first_of(self, line: list[Snapshot], from_timestamp: int | None) -> Snapshot | None:
-        """Return the first snapshot of a time or later.
+        """Return the first snapshot of a time (in ms since 1970; None for any) or later.
 
         Args:
             line: A snapshot, its parent and so on.
-            from_timestamp: The time in ms since 1970; None for any time.
-
-        Raises:
-            NoSuchSnapshotError: If expired snapshots may also have been of the time or later.
         """
         first = None
         for snapshot in line:
@@ -100,12 +84,7 @@ class History:
         return first
 
     def head(self, until: StreamOffset | None) -> Snapshot | None:
-        """Return the last snapshot that a query reads: the branch's head, or the query's end.
-
-        Raises:
-            NoSuchSnapshotError: If the query's end has expired.
-            ValidationError: If it is not in the branch's history any more.
-        """
+        """Return the last snapshot that a query reads: the branch's head, or the query's end."""
         if until is None:
             return next(ancestors_of(self._metadata, self._head), None)
         if until == BEFORE_ALL:
@@ -116,12 +95,7 @@ class History:
         raise self._lost(until.snapshot_id, self._head)
 
     def between(self, start: int, end: int) -> list[Snapshot]:
-        """Return the snapshots from one to another, inclusive, oldest first.
-
-        Raises:
-            NoSuchSnapshotError: If one in between has expired.
-            ValidationError: If the first is not an ancestor of the second.
-        """
+        """Return the snapshots from one to another, inclusive, oldest first."""
         line: list[Snapshot] = []
         for snapshot in ancestors_of(self._metadata, end):
             line.append(snapshot)
@@ -130,11 +104,7 @@ class History:
         raise self._lost(start, end)
 
     def before(self, end: int, from_timestamp: int | None) -> StreamOffset:
-        """Return the offset of the first snapshot, up to another, for a stream begun at none.
-
-        Raises:
-            NoSuchSnapshotError: If it is not known any more.
-        """
+        """Return the offset of the first snapshot, up to another, for a stream begun at none."""
         line = list(ancestors_of(self._metadata, end))
         if not line:
             raise self._lost(end, end)

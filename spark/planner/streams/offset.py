@@ -19,7 +19,6 @@ class StreamOffset:
     Source: ``org.apache.iceberg.spark.source.StreamingOffset``.
 
     Args:
-        snapshot_id: The snapshot.
         position: The number of its files before this offset, in the order of its manifests.
         scan_all_files: Whether all its files count, not only those that it added.
     """
@@ -30,11 +29,7 @@ class StreamOffset:
 
     @classmethod
     def parse(cls, text: str) -> StreamOffset:
-        """Parse an offset.
-
-        Raises:
-            ValidationError: If it is not an offset of an Iceberg table.
-        """
+        """Parse an offset of an Iceberg table."""
         try:
             raw = json.loads(text)
             version = raw["version"]

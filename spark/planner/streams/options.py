@@ -41,15 +41,7 @@ _OF_BATCHES: Final = (
 
 
 class StreamOptions:
-    """The options of one stream; Iceberg's ``async-…`` is ignored, as it does not affect rows.
-
-    Args:
-        name: The table's name, for messages.
-        options: Options of the query, case-insensitive.
-
-    Raises:
-        ConfigurationError: If one of them has an invalid value.
-    """
+    """The options of one stream; Iceberg's ``async-…`` is ignored: it does not affect rows."""
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._name = name
@@ -60,12 +52,7 @@ class StreamOptions:
         self._skipped = {kind for kind, skip in _SKIPPING.items() if skip.of(self._options)}
 
     def branch(self, state: TableState) -> str:
-        """Return the branch that the stream follows.
-
-        Raises:
-            UnsupportedError: If something other than a branch is selected.
-            ValidationError: If the table's name and an option name two branches.
-        """
+        """Return the branch that the stream follows."""
         chosen = next((option for option in _OF_BATCHES if option in self._options), None)
         named = self._options.get(_BRANCH)
         if chosen is not None:
@@ -97,8 +84,7 @@ class StreamOptions:
     def reads(self, snapshot: Snapshot) -> bool:
         """Return whether a stream reads the files of a snapshot: those of appends.
 
-        Raises:
-            ValidationError: If it changed existing rows, and options do not skip it.
+        `ValidationError` if it changed existing rows, and options do not skip it.
         """
         operation = snapshot.operation
         if operation == Operation.APPEND:

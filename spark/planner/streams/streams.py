@@ -56,14 +56,6 @@ class Streams:
         self._lock = threading.Lock()
 
     def open_stream(self, request: OpenStream) -> OpenedStream:
-        """Answer `OpenStream`.
-
-        Raises:
-            ConfigurationError: If an option has an invalid value.
-            NoSuchSnapshotError: If there is no such branch.
-            UnsupportedError: If a stream cannot read the selected state.
-            ValidationError: If two branches are named.
-        """
         selection = request.scan.selection
         state = self._states.find(selection.reference)
         options = StreamOptions(state.name, selection.options)
@@ -100,14 +92,6 @@ class Streams:
         return StreamPosition(end.text())
 
     def latest_offset(self, request: LatestOffset) -> StreamPosition:
-        """Answer `LatestOffset`.
-
-        Raises:
-            NoSuchSnapshotError: If the appends since are not known any more, or the branch does not
-                exist.
-            ValidationError: If the stream's snapshot is not in the branch's history, or rows were
-                changed.
-        """
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
         history = History(state.name, state.metadata, request.stream.branch)
@@ -133,13 +117,6 @@ class Streams:
         return StreamPosition(None if end == asked else end.text())
 
     def plan_stream(self, request: PlanStream) -> Generator[ScanPage, None, ScanPlan]:
-        """Answer `PlanStream`.
-
-        Raises:
-            NoSuchSnapshotError: If a snapshot of the batch has expired.
-            ValidationError: If the batch's first snapshot is not an ancestor of its last.
-            UnsupportedError: If Spark cannot open a data file at its location.
-        """
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
         history = History(state.name, state.metadata, request.stream.branch)
@@ -158,12 +135,7 @@ class Streams:
         return (yield from scan_plan(state, tasks, request.scan, ScanMetrics()))
 
     def _now(self, stream: StreamTable) -> TableState:
-        """Load the current state of the stream's table.
-
-        Raises:
-            UnsupportedError: If the table was re-created.
-            SchemaError: If the type of a column has changed.
-        """
+        """Load the current state of the stream's table, which must be the same one."""
         state = self._states.current(stream.catalog, stream.identifier)
         if str(state.metadata.table_uuid) != stream.uuid:
             raise UnsupportedError(
@@ -227,11 +199,7 @@ def _within(snapshot: Snapshot, start: StreamOffset) -> StreamOffset:
 def _is_read(
     options: StreamOptions, snapshot: Snapshot, at: StreamOffset, start: StreamOffset, files: int
 ) -> bool:
-    """Return whether a batch reads the remaining files of a snapshot.
-
-    Raises:
-        ValidationError: If the snapshot changed rows.
-    """
+    """Return whether a batch reads the remaining files of a snapshot."""
     if at is start and not files:
         return False  # an earlier batch has already processed it
     return at.scan_all_files or options.reads(snapshot)
@@ -242,11 +210,7 @@ def _columns(schema: Schema, field_ids: Iterable[int]) -> Schema:
 
 
 def _check_types(state: TableState, read: Schema) -> None:
-    """Refuse columns whose type has changed since the query started.
-
-    Raises:
-        SchemaError: If there is one.
-    """
+    """Refuse columns whose type has changed since the query started."""
     now = state.metadata.schema()
     for field in walk(read.as_struct()):
         if children(field.field_type) or not now.contains(field.field_id):

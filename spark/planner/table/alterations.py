@@ -38,21 +38,7 @@ _COLUMNS: Final = frozenset(
 
 
 def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
-    """Apply the changes of one statement.
-
-    Args:
-        table: The table; afterwards it has the new metadata.
-        changes: The changes as in the protocol, in the statement's order.
-
-    Raises:
-        UnsupportedError: If the table's format version lacks a change, a type or defaults.
-        SchemaError: If a column cannot be changed this way.
-        ValidationError: If a property is reserved or cannot have this value, or a statement cannot
-            be parsed or does not fit the table.
-        NoSuchSnapshotError: If there is no such snapshot, branch or tag.
-        CommitFailedError: If a concurrent change conflicts; nothing was committed.
-        CommitStateUnknownError: If it is unknown whether the changes were committed.
-    """
+    """Apply the changes of one statement, as in the protocol; the table gets the new metadata."""
     _check_known(changes)
     with table.transaction() as transaction:
         properties = [change for change in changes if change["action"] in _PROPERTIES]
@@ -140,10 +126,10 @@ _ACTIONS: Final[Mapping[str, Callable[[Transaction, str], object]]] = {
 
 
 def _trailing_keys(metadata: TableMetadata) -> tuple[str, ...]:
-    """Return the partition columns of a table that was a Hive table, if they are its last columns.
+    """Return a former Hive table's partition columns, if they are its last columns.
 
-    Hive and Spark add columns of such tables before them, and jobs that insert by position go on
-    as before. Without `icecomb.partition-overwrite-mode` there are none, as in Iceberg.
+    Hive and Spark add columns of such tables before them, and jobs that insert by position go on as
+    before. Without `icecomb.partition-overwrite-mode` there are none, as in Iceberg.
     """
     if not PARTITION_OVERWRITE_MODE.of(metadata.properties):
         return ()

@@ -63,10 +63,6 @@ def identity_of(audit: Audit, state: TableState) -> str:
 
     The setting counts, not whether its branch exists: the table keeps its identity for the session
     when the session creates the branch.
-
-    Args:
-        audit: The session's WAP settings.
-        state: The table as the session named it.
     """
     branch = audit.wap_branch if is_audited(state.metadata) and not state.is_selected else None
     uuid = str(state.metadata.table_uuid)
@@ -74,15 +70,7 @@ def identity_of(audit: Audit, state: TableState) -> str:
 
 
 def branch_of(state: TableState, asked: str | None) -> str | None:
-    """Return the branch that a query names.
-
-    Args:
-        state: The table; its name may contain the branch.
-        asked: The value of the option ``branch``.
-
-    Raises:
-        ValidationError: If it names two.
-    """
+    """Return the branch that a query names, by the table's name or the option ``branch``."""
     if asked is not None and state.branch not in {None, asked}:
         raise ValidationError(
             f"Explicitly configured branch {state.branch!r} and option branch {asked!r} are in "
@@ -96,12 +84,7 @@ def commit_target(audit: Audit, metadata: TableMetadata, named: str | None = Non
     """Return the target of a session's changes.
 
     Args:
-        audit: The session's WAP settings.
-        metadata: The table's metadata.
         named: The branch named by the statement.
-
-    Raises:
-        ValidationError: If both settings are set, or one is empty.
     """
     if not is_audited(metadata):
         return CommitTarget(named or MAIN_BRANCH)
@@ -122,11 +105,7 @@ def commit_target(audit: Audit, metadata: TableMetadata, named: str | None = Non
 
 
 def check_read(audit: Audit, state: TableState) -> None:
-    """Refuse to replace rows of a branch other than the one the statement read.
-
-    Raises:
-        CommitFailedError: If the settings were changed while the statement ran.
-    """
+    """Refuse to replace rows of a branch other than the one the statement read."""
     if state.branch is None and state.ref != branch_to_read(audit, state.metadata):
         raise CommitFailedError(
             f"{_BRANCH} was changed while a statement read table {state.name}",

@@ -63,10 +63,6 @@ def catalog_properties(
     Without an address, the metastore is that of Spark's own Hive support, as in Iceberg Java; with
     neither that nor a type, the user's embedded one: a name not configured in Spark never gets
     here.
-
-    Raises:
-        ConfigurationError: If an option cannot be honored, or the session catalog's metastore is
-            not the one of Spark's own Hive support.
     """
     from icecomb.catalog.configuration.configuration import LOCAL, load_configuration
 

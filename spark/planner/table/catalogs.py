@@ -103,11 +103,7 @@ class Catalogs:
         return self._open[handle]
 
     def load_table(self, handle: str, name: tuple[str, ...]) -> Table:
-        """Load the table of a name or at a location, as distinguished by `named`.
-
-        Raises:
-            NoSuchTableError: If there is none.
-        """
+        """Load the table of a name or at a location, as distinguished by `named`."""
         catalog = self[handle]
         if len(name) > 1:
             return catalog.load_table(name)
@@ -120,9 +116,6 @@ class Catalogs:
 
         For a location it is a file-system catalog with the properties of this one: such a table
         consists of its folder only.
-
-        Raises:
-            ValidationError: If no table can be there.
         """
         catalog = self[handle]
         if len(name) > 1:
@@ -181,11 +174,7 @@ class Catalogs:
 
 
 def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
-    """Check that a namespace of the metastore has one level.
-
-    Raises:
-        NoSuchNamespaceError: If it has none or several.
-    """
+    """Check that a namespace of the metastore has one level."""
     if len(namespace) != 1:
         raise NoSuchNamespaceError(
             f"A namespace of the Hive metastore has one level, not {'.'.join(namespace) or 'none'}",

@@ -59,17 +59,10 @@ CHANGELOGS: Final = {
 
 
 def changelog_schema(schema: Schema, kind: str) -> Schema:
-    """Return the columns of the changelog of a table.
+    """Return the columns of one of the `CHANGELOGS` of a table.
 
     Source: ``org.apache.iceberg.ChangelogUtil``, ids of ``MetadataColumns``;
     ``org.apache.spark.sql.connector.catalog.Changelog``.
-
-    Args:
-        schema: The table's schema.
-        kind: One of `CHANGELOGS`.
-
-    Raises:
-        ValidationError: If a column of the table has the name of a changelog column.
     """
     for column in CHANGELOGS[kind]:
         if schema.contains(column.name):

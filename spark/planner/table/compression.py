@@ -49,9 +49,6 @@ def write_properties(metadata: TableMetadata, options: Options) -> dict[str, str
     """Return properties by which the planner writes files as tasks would with these options.
 
     They are those that options and settings precede, as in Iceberg Java (SparkWriteConf).
-
-    Raises:
-        ConfigurationError: If an option or setting cannot be what it says for the table's formats.
     """
     data_format = known.DATA_FORMAT.of(metadata.properties)
     formats = {data_format}

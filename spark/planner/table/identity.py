@@ -18,21 +18,15 @@ _SOURCE: Final = "Spark's user"
 def acting_as(
     configuration: Configuration, environment: Environment, identity: Identity, holder: str
 ) -> Configuration:
-    """Return a catalog's configuration for one user; users in its own settings take precedence.
+    """Return a catalog's configuration for one user; users in its settings take precedence.
 
     Without Hadoop's security, services accept a user name. With it they require proof: the user's
     delegation tokens, else the ticket or the keytab of the application (also for a user on whose
-    behalf a server acts, if the service permits impersonation).
+    behalf a server acts, if the service permits impersonation). It fails if nothing proves who the
+    user is: acting as the server instead would give the user its rights.
 
     Args:
-        configuration: The catalog's own configuration.
-        environment: The application.
-        identity: The user.
         holder: The name under which `give_tokens` holds the user's tokens.
-
-    Raises:
-        ConfigurationError: If nothing proves who the user is; acting as the server instead would
-            give the user its rights.
     """
     from icecomb.catalog.configuration.catalog_property import METASTORE_PROXY_USER, UGI
     from icecomb.format.storage.storage_property import (
@@ -90,7 +84,7 @@ def _keytabs(
 
 
 def of_others(hadoop: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings without the login of Spark's Hive support to an embedded metastore.
+    """Return Hadoop's settings without Spark Hive support's login to an embedded metastore.
 
     Another metastore must not be sent that token, and connections find their own.
     """

@@ -21,7 +21,6 @@ def partition_struct(
     """Return the fields of all specs as Spark's struct; None if Spark cannot represent them.
 
     Args:
-        metadata: The table's metadata.
         schema: The schema its files are read with, see `partition_union`.
         downcast: Whether nanoseconds are shown as microseconds.
     """
@@ -38,7 +37,6 @@ class PartitionValues:
     """The values of `_partition` in the files of a table.
 
     Args:
-        metadata: The table's metadata.
         schema: The schema its files are read with, see `partition_union`.
     """
 

@@ -45,11 +45,7 @@ class OpenCatalogs:
         self._watched = False
 
     def add(self, handle: str, configuration: Configuration) -> None:
-        """Register a catalog, to be opened on first use.
-
-        Raises:
-            ConfigurationError: If its eviction interval is invalid.
-        """
+        """Register a catalog, to be opened on first use."""
         from icecomb.catalog.configuration.catalog_property import IDLE
 
         idle_s = IDLE.of(configuration.properties) / 1000
@@ -62,11 +58,7 @@ class OpenCatalogs:
         return handle in self._held
 
     def __getitem__(self, handle: str) -> Catalog:
-        """Return the catalog, opening it if needed.
-
-        Raises:
-            ConfigurationError: If it is not registered.
-        """
+        """Return the catalog, opening it if needed; `ConfigurationError` if not registered."""
         held = self._held.get(handle)
         if held is None:
             raise ConfigurationError(
@@ -86,11 +78,7 @@ class OpenCatalogs:
         self._listeners.append(tell)
 
     def let_idle_go(self) -> float:
-        """Release catalogs that have been idle for their interval.
-
-        Returns:
-            Seconds until the next check, at most 60: others are opened in the meantime.
-        """
+        """Release catalogs idle for their interval; return seconds until the next check."""
         soonest, some = _LONGEST_S, False
         for handle, held in [*self._held.items()]:
             with held.lock:

@@ -32,11 +32,7 @@ SELECTORS: Final = (
 
 
 def select(state: TableState, selector: str) -> TableState | None:
-    """Return the state that a name below a table's refers to; None if it is not a selector.
-
-    Raises:
-        NoSuchSnapshotError: If the table has no such branch, tag or snapshot.
-    """
+    """Return the state that a name below a table's refers to; None if it is not a selector."""
     if selector.lower() in {*NAMES, CHANGES}:
         return replace(state, metadata_table=selector.lower())
     if selector == MOVED_ROWS and lineage(state.metadata):
@@ -56,12 +52,7 @@ def select(state: TableState, selector: str) -> TableState | None:
 
 
 def at_version(state: TableState, version: str) -> TableState:
-    """Return the state at a snapshot id, branch or tag; digits are tried as an id first.
-
-    Raises:
-        NoSuchSnapshotError: If the table has none of these.
-        ValidationError: If the table's name already selects a state.
-    """
+    """Return the state at a snapshot id, branch or tag; digits are tried as an id first."""
     _check_travels(state)
     if version.isdecimal() and state.metadata.snapshot_by_id(int(version)) is not None:
         return replace(state, travelled_to=int(version))
@@ -69,12 +60,7 @@ def at_version(state: TableState, version: str) -> TableState:
 
 
 def at_time(state: TableState, timestamp_us: int) -> TableState:
-    """Return the state as of a time in microseconds, according to the snapshot log.
-
-    Raises:
-        NoSuchSnapshotError: If the table had no snapshot yet.
-        ValidationError: If the table's name already selects a state.
-    """
+    """Return the state as of a time in microseconds, according to the snapshot log."""
     _check_travels(state)
     try:
         return _travelled(state, state.scan().as_of(timestamp_us // 1000))
@@ -85,11 +71,7 @@ def at_time(state: TableState, timestamp_us: int) -> TableState:
 
 
 def use_ref(state: TableState, name: str) -> TableScan:
-    """Return the scan of a branch or tag.
-
-    Raises:
-        NoSuchSnapshotError: If the table has none of that name.
-    """
+    """Return the scan of a branch or tag."""
     try:
         return state.scan().use_ref(name)
     except NoSuchSnapshotError as error:
@@ -114,11 +96,7 @@ def _check_travels(state: TableState) -> None:
 
 
 def check_shows_one_snapshot(state: TableState) -> None:
-    """Refuse to select a snapshot of a metadata table that shows all snapshots.
-
-    Raises:
-        ValidationError: If it shows all snapshots.
-    """
+    """Refuse to select a snapshot of a metadata table that shows all snapshots."""
     table = state.metadata_table
     # the logs show the whole table, whatever the snapshot, as in Iceberg Java
     if table is not None and (table == CHANGES or table.startswith("all_")):

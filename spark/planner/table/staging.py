@@ -34,11 +34,7 @@ class StagedTables:
         return _state(catalog, identifier, staged, transaction)
 
     def find(self, reference: Reference) -> TableState:
-        """Find the state of a reference to a staged table.
-
-        Raises:
-            CommitFailedError: If it was lost.
-        """
+        """Find the state of a reference to a staged table; `CommitFailedError` if it was lost."""
         staged = reference.staged or ""
         with self._lock:
             transaction = self._transactions.get(staged)

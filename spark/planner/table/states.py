@@ -36,11 +36,6 @@ class TableState:
     """A table as one query sees it.
 
     Args:
-        catalog: The catalog's handle.
-        identifier: Namespace and name.
-        metadata_location: The metadata file.
-        metadata: Its content.
-        io: The file system of the table's files.
         travelled_to: The snapshot of a query with VERSION or TIMESTAMP AS OF, else None.
         ref: The branch or tag it was named by, or the branch that the session writes to and reads,
             see `Audit`.
@@ -137,13 +132,7 @@ class TableState:
         selected_fields: tuple[str, ...] = ("*",),
         scan: TableScan | None = None,
     ) -> MetadataScan:
-        """Return a scan of the metadata table.
-
-        Args:
-            row_filter: The filter of its rows; all by default.
-            selected_fields: The names of its columns; all by default.
-            scan: The scan whose snapshot is shown; by default that of this state.
-        """
+        """Return a scan of the metadata table, of the snapshot of `scan` or of this state."""
         table = self.metadata_table or ""
         snapshot = (scan or self.scan()).snapshot() if table in TIME_TRAVELLING else None
         return Inspect(self.metadata, self.io, self.metadata_location).scan(
@@ -177,12 +166,7 @@ class TableStates:
         catalogs.when_let_go(self._kept.discard)
 
     def load(self, catalog: str, table: TableName) -> TableState:
-        """Load the current state of a table, or the one selected by its name.
-
-        Raises:
-            NoSuchTableError: If there is none.
-            NoSuchSnapshotError: If the table has no such branch, tag or snapshot.
-        """
+        """Load the current state of a table, or the one selected by its name."""
         meant = named(table)
         found = self.current(catalog, meant.identifier)
         if meant.selector is None:
@@ -196,20 +180,12 @@ class TableStates:
         return selected
 
     def current(self, catalog: str, identifier: tuple[str, ...]) -> TableState:
-        """Load the current state of a table, regardless of selectors in its name.
-
-        Raises:
-            NoSuchTableError: If there is none.
-        """
+        """Load the current state of a table, regardless of selectors in its name."""
         there = self._catalogs.load_table(catalog, identifier)
         return replace(self.pin(catalog, there), identifier=identifier)
 
     def now(self, reference: Reference) -> TableState:
-        """Load the current state of a reference's table, with the reference's selection.
-
-        Raises:
-            NoSuchTableError: If it does not exist any more.
-        """
+        """Load the current state of a reference's table, with the reference's selection."""
         return replace(
             self.current(reference.catalog, reference.identifier),
             travelled_to=reference.travelled_to,
@@ -231,8 +207,7 @@ class TableStates:
     def find(self, reference: Reference) -> TableState:
         """Find the state of a reference.
 
-        Raises:
-            NoSuchTableError: If another table was created in the same folder since.
+        `NoSuchTableError` if another table was created in the same folder since.
         """
         location = reference.metadata_location
         # a catalog belongs to one user: nobody reads files with the rights of somebody else

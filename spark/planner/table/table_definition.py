@@ -65,11 +65,6 @@ def parsed_definition(
     """Convert a table definition to the arguments of `Catalog.create_table`.
 
     The name may be a location, see `Catalogs.home`.
-
-    Raises:
-        UnsupportedError: If a property has a statement of its own.
-        ValidationError: If the statement has a USING clause with another provider or an unsupported
-            file format, or a property contradicts the statement.
     """
     properties = definition.properties
     schema = defined_schema(definition.schema)
@@ -97,14 +92,8 @@ def copied_definition(
     table, and of a version whose columns are not the current ones, only the columns are used.
 
     Args:
-        table: The new table's name.
-        source: The table to copy.
         given: Properties of the statement, which take precedence, including ``provider`` and
             ``location``.
-
-    Raises:
-        UnsupportedError: See `parsed_definition`.
-        ValidationError: See `parsed_definition`.
     """
     name, location = name_or_location(table), given.get("location")
     own = _own_properties(given) | _data_format(given)
@@ -120,11 +109,7 @@ def copied_definition(
 
 
 def check_has_no_statement(key: str) -> None:
-    """Refuse properties that are set by a statement.
-
-    Raises:
-        UnsupportedError: If it is such a property; the hint names the statement.
-    """
+    """Refuse properties that are set by a statement, which the hint names."""
     if key in STATEMENTS:
         raise UnsupportedError(
             f"{key!r} is not a table property: it is reserved for what it shows",

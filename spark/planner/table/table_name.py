@@ -24,11 +24,7 @@ class Named(NamedTuple):
 
 
 def named(table: TableName) -> Named:
-    """Parse a name: ``db.t``, ``db.t.files``, ``/folder/t`` or ``/folder/t#files``.
-
-    Raises:
-        NoSuchNamespaceError: If it has too few levels, or too many.
-    """
+    """Parse a name: ``db.t``, ``db.t.files``, ``/folder/t`` or ``/folder/t#files``."""
     if not table.namespace and "/" in table.name:
         place, _, selector = table.name.partition("#")
         return Named((place,), selector or None)
@@ -43,12 +39,7 @@ def below(table: tuple[str, ...], selector: str) -> tuple[str, ...]:
 
 
 def identifier(table: TableName) -> tuple[str, ...]:
-    """Return the catalog name of a table or view that a statement creates, changes or drops.
-
-    Raises:
-        NoSuchNamespaceError: If it has too few levels, or too many.
-        UnsupportedError: If it names something below a table, or a table by its location.
-    """
+    """Return the catalog name of a table or view that a statement creates, changes or drops."""
     name = name_or_location(table)
     if is_location(name):
         raise UnsupportedError(
@@ -59,12 +50,7 @@ def identifier(table: TableName) -> tuple[str, ...]:
 
 
 def name_or_location(table: TableName) -> tuple[str, ...]:
-    """Return the name or location of a table that a statement creates, changes or drops.
-
-    Raises:
-        NoSuchNamespaceError: If it has too few levels, or too many.
-        UnsupportedError: If it names something below a table.
-    """
+    """Return the name or location of a table that a statement creates, changes or drops."""
     meant = named(table)
     if meant.selector is not None:
         raise UnsupportedError(

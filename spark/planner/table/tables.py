@@ -145,7 +145,6 @@ def described(state: TableState, identity: str | None = None) -> TableDescriptio
     """Return the description of a table for the bridge.
 
     Args:
-        state: The table.
         identity: The identity, see `TableDescription`; by default the table's uuid.
     """
     return TableDescription(

@@ -26,15 +26,7 @@ _ENCRYPTIONS: Final = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse":
 
 
 def task_settings(properties: Mapping[str, str], hadoop: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop settings of tasks, which override Spark's own.
-
-    Args:
-        properties: The catalog's properties.
-        hadoop: Spark's Hadoop configuration.
-
-    Raises:
-        ConfigurationError: If tasks cannot honor the catalog's properties.
-    """
+    """Return Hadoop settings of tasks, which override Spark's own."""
     found = {
         f"fs.{scheme}.impl": _S3A for scheme in ("s3", "s3n") if f"fs.{scheme}.impl" not in hadoop
     }

@@ -140,11 +140,7 @@ def _can_have(catalog: Catalog, view: TableName) -> bool:
 
 
 def _described(catalog: Catalog, view: View) -> ViewDescription:
-    """Return the description of a view for the bridge.
-
-    Raises:
-        UnsupportedError: If it has no query in Spark's dialect.
-    """
+    """Return the description of a view, with a query in Spark's dialect, for the bridge."""
     version, schema = view.current_version(), view.schema()
     query = {name.lower(): sql for name, sql in version.queries.items()}.get(_DIALECT)
     if query is None:
@@ -178,11 +174,7 @@ def _described(catalog: Catalog, view: View) -> ViewDescription:
 
 
 def _check_altered(there: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Refuse changes of reserved properties in a statement that lists all properties.
-
-    Raises:
-        UnsupportedError: See `_check_reserved`.
-    """
+    """Refuse changes of reserved properties in a statement that lists all properties."""
     for name, value in wanted.items():
         if there.get(name) != value:
             _check_reserved("set", name)
@@ -205,9 +197,7 @@ def _is_own(key: str) -> bool:
 def _stored(definition: ViewDescription) -> dict[str, str]:
     """Return all properties to store for a view.
 
-    Raises:
-        UnsupportedError: If a column name of the query has a comma, which separates Iceberg's
-            list.
+    A column name of the query must have no comma, which separates Iceberg's list.
     """
     if wrong := [name for name in definition.query_columns if "," in name]:
         raise UnsupportedError(

@@ -20,12 +20,8 @@ def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str
     """Read the rest of a message whose first line was read.
 
     Args:
-        line: The first line.
         following: The lines after it; only those of the message are consumed.
         body: The member that holds the lists.
-
-    Raises:
-        ValueError: If this is not a message, or it is cut off.
     """
     rest = iter(following)
     pages: list[bytes] = []
@@ -47,11 +43,7 @@ def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str
 
 
 def lines_of(message: Mapping[str, Any], body: str) -> Iterator[bytes]:
-    """Yield the lines of a message, each with its line feed.
-
-    Raises:
-        ValueError: If it contains a value that JSON cannot represent.
-    """
+    """Yield the lines of a message, each with its line feed."""
     content = message[body]
     if not isinstance(content, dict):
         yield line_of(message)

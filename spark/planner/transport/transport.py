@@ -140,11 +140,7 @@ class Server:
 
 
 def _first(connection: socket.socket, count: int) -> bytes:
-    """Read the first bytes of a connection, fewer if it ends.
-
-    Raises:
-        OSError: If they do not arrive in time, or the connection is broken.
-    """
+    """Read the first bytes of a connection, fewer if it ends."""
     deadline = time.monotonic() + _TOKEN_S
     found = b""
     while len(found) < count:
@@ -167,8 +163,6 @@ def answer(
     """Yield the lines of the answer to a request; an error is an answer, too.
 
     Args:
-        handlers: The methods.
-        line: The request's first line.
         pages: The lines that follow the first one.
         watched: A context in which it is answered, after its last line was read.
     """

@@ -42,19 +42,10 @@ class Deletes:
         return Possible(possible=True)
 
     def delete_where(self, request: DeleteWhere) -> Done:
-        """Answer `DeleteWhere`.
+        """Delete rows: drop files whose rows all match unread, else by ``write.delete.mode``.
 
-        Files whose rows all match are dropped unread; in others, rows are deleted according to
-        ``write.delete.mode``. As only the table itself is read, a conflict with concurrent commits
-        is retried from the start, up to ``commit.retry.num-retries`` times.
-
-        Raises:
-            UnsupportedError: If a filter has no exact equivalent.
-            ConflictError: If each attempt conflicted with concurrent commits.
-            ValidationError: If the table is a past version, or the session's WAP settings
-                contradict the change.
-            CommitFailedError: If it was certainly not committed.
-            CommitStateUnknownError: If it is unknown whether it was committed.
+        As only the table itself is read, a conflict with concurrent commits is retried from the
+        start, up to ``commit.retry.num-retries`` times.
         """
         from icecomb.catalog.commit.commit import RetrySettings
 

@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
 
 def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
-    """Plan how a statement changes rows, according to ``write.<command>.mode``.
-
-    Raises:
-        ConfigurationError: If the mode is unknown, or the format version has no delete files.
-        UnsupportedError: If a column of the table hides a metadata column that locates rows, or
-            options select other rows than the table's current ones.
-    """
+    """Plan how a statement changes rows, according to ``write.<command>.mode``."""
     from icecomb.format.row_changes.write_target import WriteTarget
 
     metadata, command = state.metadata, request.command
@@ -93,15 +87,7 @@ def _check_hides_nothing(
 
 
 def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInstructions:
-    """Return the instructions for tasks that write position deletes.
-
-    Args:
-        metadata: The table's metadata.
-        options: Options of the write.
-
-    Raises:
-        ConfigurationError: If an option or property has an invalid value.
-    """
+    """Return the instructions for tasks that write position deletes."""
     properties = delete_properties(metadata.properties)
     data_format = options.of(DATA_FORMAT, properties, "write-format")
     file_format = options.of(DELETE_FORMAT, properties, "delete-format", default=data_format)

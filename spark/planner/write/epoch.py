@@ -60,18 +60,7 @@ class EpochThereError(CommitFailedError):
 def streamed_write(
     query: StreamingQuery, state: TableState, target: CommitTarget, options: Options
 ) -> StreamedWrite:
-    """Return the information needed to commit an epoch that begins.
-
-    Args:
-        query: The query.
-        state: The current state of the table.
-        target: The target of the epoch.
-        options: Options of the write.
-
-    Raises:
-        UnsupportedError: If it is to be staged.
-        ConfigurationError: If an option has an invalid value.
-    """
+    """Return the information needed to commit an epoch that begins."""
     if target.is_staged:
         raise UnsupportedError(
             f"Table {state.name}: the batches of a streaming query cannot all be staged as "
@@ -96,7 +85,6 @@ class EpochChange:
         change: The change that the epoch makes to the table.
         write: The write, as it began.
         streamed: The state of the streaming query, as it began.
-        epoch: The epoch.
     """
 
     change: WrittenChange
@@ -110,11 +98,9 @@ class EpochChange:
         return self.change.starting_point
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`.
+        """Return the changes; `EpochThereError` if the table has the epoch.
 
-        Raises:
-            EpochThereError: If the table has the epoch.
-            CommitFailedError: If the table may have had it.
+        `CommitFailedError` if the table may have had it.
         """
         self.change.producer.check_not_committed(base)
         number = self.epoch.number
@@ -175,16 +161,7 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> EpochChange:
-    """Return the change of an epoch: it appends its rows, or replaces all rows by them.
-
-    Args:
-        table: The current table.
-        write: The write, as it began.
-        streamed: The state of the streaming query, as it began.
-        epoch: The epoch.
-        files: The new data files.
-        summary: Further properties of the snapshot's summary.
-    """
+    """Return the change of an epoch: it appends its rows, or replaces all rows by them."""
     from icecomb.format.operation.append import FastAppend
     from icecomb.format.operation.overwrite import MergeAppend, OverwriteFiles
     from icecomb.format.row_changes.write_target import WrittenChange
@@ -238,9 +215,8 @@ def _aside(metadata: TableMetadata, branch: str, query: str, number: int) -> Sna
 def _lost_since(metadata: TableMetadata, branch: str, query: str) -> int | None:
     """Return the time until which expired snapshots of a branch may have been the query's.
 
-    Returns:
-        The time of the oldest snapshot that is left, in ms since 1970; None if none expired, or a
-        remaining one has an epoch of the query.
+    It is the time of the oldest snapshot that is left, in ms since 1970; None if none expired, or a
+    remaining one has an epoch of the query.
     """
     if _last_epoch(metadata, branch, query) is not None:
         return None

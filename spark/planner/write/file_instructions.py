@@ -72,14 +72,9 @@ def file_instructions(  # noqa: PLR0917 - six independent inputs
 
     Args:
         file_format: ``parquet``, ``orc`` or ``avro``.
-        schema: The files' columns.
         target_bytes: The size at which a file is full.
         metrics: Metrics modes by field id.
         properties: The table's properties, as they apply to these files.
-        options: Options of the write.
-
-    Raises:
-        ConfigurationError: If an option or property has an invalid value.
     """
     text = _schema_text(schema)
     writers: Mapping[str, Callable[[Mapping[str, str], Options], dict[str, str]]] = {

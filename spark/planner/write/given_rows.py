@@ -66,16 +66,8 @@ def with_columns_of_rows(
     """Add the rows' columns to the table if asked to; return the state to write to.
 
     Args:
-        catalogs: The open catalogs.
         states: The states of tables, to pin the new one.
         state: The table's state when the statement began.
-        request: The write.
-        options: Options of the write.
-
-    Raises:
-        SchemaError: If the types of a column do not fit, or `check_rows` refuses the rows.
-        ConfigurationError: If an option has an invalid value.
-        CommitFailedError: If the columns were changed concurrently, or the table was replaced.
     """
     if request.rows is None or request.reference.staged or not _merges(options):
         return state
@@ -99,19 +91,12 @@ def _merges(options: Options) -> bool:
 def check_rows(
     state: TableState, request: BeginWrite, options: Options, schema: Schema | None = None
 ) -> None:
-    """Refuse columns in a different order than the table's, or nullable where those are required.
+    """Refuse columns in another order than the table's, or nullable where those are required.
 
     A streaming query's may be both: its rows are checked for nulls as they are written.
 
     Args:
-        state: The table.
-        request: The write.
-        options: Options of the write.
         schema: The schema the table is going to have; by default its current one.
-
-    Raises:
-        SchemaError: If there are such columns; the message names them.
-        ConfigurationError: If an option has an invalid value.
     """
     nullability = options.of(_NULLABILITY, {}, _NULLABILITY.key, _NULLABILITY.key)
     ordering = options.of(_ORDERING, {}, _ORDERING.key, _ORDERING.key)

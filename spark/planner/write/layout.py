@@ -92,27 +92,14 @@ class Layout:
 
 
 def rows_layout(metadata: TableMetadata, options: Options) -> Layout:
-    """Return the layout of an append or overwrite, according to ``write.distribution-mode``.
-
-    Raises:
-        ConfigurationError: If an option, a setting or a property has an invalid value.
-    """
+    """Return the layout of an append or overwrite, according to ``write.distribution-mode``."""
     if not _uses_tables(options):
         return Layout()
     return _of_rows(metadata, options, _mode_of_rows(metadata, options))
 
 
 def rewrite_layout(metadata: TableMetadata, command: str, options: Options) -> Layout:
-    """Return the layout of a copy-on-write change: ``write.<command>.distribution-mode``.
-
-    Args:
-        metadata: The table's metadata.
-        command: ``delete``, ``update`` or ``merge``.
-        options: Options of the write.
-
-    Raises:
-        ConfigurationError: See `rows_layout`.
-    """
+    """Return the layout of a copy-on-write change: ``write.<command>.distribution-mode``."""
     if not _uses_tables(options):
         return Layout()
     if command == "merge":
@@ -142,12 +129,10 @@ def group_layout(
     """Return the layout of a file group that is rewritten.
 
     Args:
-        metadata: The table's metadata.
         spec: The partition spec of new files.
         order: The order of rows; None if they need not be sorted.
         file_bytes: The approximate size of a new file.
         mixed: Whether rows may belong to several partitions.
-        options: Options of the write.
     """
     schema = metadata.schema()
     advisory = max(int(file_bytes * _file_packing(metadata, options)), 1)
@@ -165,16 +150,7 @@ def rewrite_columns(metadata: TableMetadata, command: str, options: Options) -> 
 
 
 def delta_layout(metadata: TableMetadata, command: str, options: Options) -> Layout:
-    """Return the layout of a merge-on-read change: ``write.<command>.distribution-mode``.
-
-    Args:
-        metadata: The table's metadata.
-        command: ``delete``, ``update`` or ``merge``.
-        options: Options of the write.
-
-    Raises:
-        ConfigurationError: See `rows_layout`.
-    """
+    """Return the layout of a merge-on-read change: ``write.<command>.distribution-mode``."""
     if not _uses_tables(options):
         return Layout()
     mode = _mode_of_command(metadata, command, options, "hash")

@@ -27,18 +27,9 @@ def oldest_read(
 
     A query may read an older snapshot of the table than the one that the write begins with: one
     that the session has cached, or that of an old DataFrame. What others added since then is not
-    among the new rows.
-
-    Args:
-        states: The states of tables.
-        queried: The reads of the table in the query.
-        metadata: The table's metadata when the write began.
-        branch: The branch to write to.
-        head: The branch's snapshot in `metadata`.
-
-    Returns:
-        The oldest snapshot of the branch that is read, or the head; None if the branch was read
-        before its first snapshot. A snapshot no longer in the branch's history counts as oldest.
+    among the new rows. It is the oldest snapshot of the branch that is read, or the head; None if
+    the branch was read before its first snapshot. A snapshot no longer in the branch's history
+    counts as oldest.
     """
     # a missing branch will start at main's snapshot
     followed = branch if branch in metadata.refs else MAIN_BRANCH

@@ -15,11 +15,7 @@ _MERGE_PREFIX: Final = "spark.merge-into.num-target-rows-"
 
 
 def snapshot_properties(options: Options) -> dict[str, str]:
-    """Return the requested keys, without the prefixes of settings and options.
-
-    Raises:
-        ValidationError: If a key is the operation's own.
-    """
+    """Return the requested keys, without the prefixes of settings and options."""
     return snapshot_texts(options.with_prefix(_PREFIX))
 
 
@@ -32,7 +28,6 @@ def merged_rows(
     the files are left out.
 
     Args:
-        counted: Spark's counts; None if it has none.
         written: Number of rows in the new data files.
         removed: Number of rows in the removed files, or deleted by the new deletes; None if
             unknown.

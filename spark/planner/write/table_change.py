@@ -40,29 +40,12 @@ CHANGE_ROWS: Final = "change_rows"
 
 
 def check_same_table(table: Table, uuid: str) -> None:
-    """Refuse a change that was made for another table.
-
-    Args:
-        table: The current table.
-        uuid: The table's uuid when the statement began.
-
-    Raises:
-        CommitFailedError: If it is another one.
-    """
+    """Refuse a change that was made for a table with another uuid."""
     check_uuid(".".join(table.identifier), table.metadata, uuid)
 
 
 def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
-    """Refuse a change that was made for another table.
-
-    Args:
-        name: The table's name, for messages.
-        metadata: The table's current metadata.
-        uuid: The table's uuid when the statement began.
-
-    Raises:
-        CommitFailedError: If it is another one.
-    """
+    """Refuse a change that was made for a table with another uuid; `name` is for messages."""
     if str(metadata.table_uuid) != uuid:
         raise CommitFailedError(
             f"Table {name} was dropped and re-created while Spark wrote to it",
@@ -112,17 +95,8 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
     """Replace files by others with their rows as changed by UPDATE, DELETE or MERGE.
 
     Args:
-        table: The current table.
         state: The table's state that the statement read.
-        write: The write, as it began.
         replaced: The filters with which the statement planned its files, and the files it read.
-        files: The new files.
-        summary: Further properties of the snapshot's summary.
-
-    Raises:
-        CommitFailedError: If the statement did not preserve the number of rows.
-        ValidationError: If concurrent commits conflict with the change, or removed one of the
-            files.
     """
     from icecomb.format.row_changes.file_replacement import FileReplacement
 
@@ -151,18 +125,8 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
     """Add rows and delete others by position, for UPDATE, DELETE or MERGE.
 
     Args:
-        table: The current table.
         state: The table's state that the statement read.
-        write: The write, as it began.
         delta: The filters with which the statement planned its files, and its deletes.
-        files: The new data files.
-        summary: Further properties of the snapshot's summary.
-
-    Raises:
-        CommitFailedError: If the statement did not preserve the number of rows, or deletes rows it
-            has not read.
-        ValidationError: If concurrent commits conflict with the change, or the table has a file
-            several times, with other deletes or row ids each.
     """
     from icecomb.format.row_changes.position_delta import PositionDelta
 
@@ -215,18 +179,11 @@ def insert_missing(  # noqa: PLR0917 - a write and what it found
     files: Sequence[DataFile],
     summary: Mapping[str, str],
 ) -> SnapshotProducer:
-    """Add the rows that a MERGE found missing: Spark runs an insert-only MERGE as an append.
+    """Add rows that a MERGE found missing: Spark runs an insert-only MERGE as an append.
 
     Args:
-        table: The current table.
         state: The table's state that the statement read.
-        write: The write, as it began.
         delta: The filters with which the statement planned its files.
-        files: The new data files.
-        summary: Further properties of the snapshot's summary.
-
-    Raises:
-        ValidationError: If it is serializable, and concurrent commits added or removed such rows.
     """
     change = _row_delta(table, state, write, summary)
     if _is_serializable(table, write, str(write.command)):
@@ -267,8 +224,7 @@ def _only_partition(
 ) -> FileEntry:
     """Return one of the data files of a delete file, which all are in its partition.
 
-    Raises:
-        CommitFailedError: If they are not, or one was not read: its rows would come back.
+    All must have been read: rows of others would come back.
     """
     found = [entries.get(path) for path in targets]
     places = {(entry.spec_id, entry.partition) for entry in found if entry is not None}

@@ -27,19 +27,9 @@ if TYPE_CHECKING:
 def deletion_vectors(
     table: Table, state: TableState, delta: Delta
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Write the deletion vectors of a statement, all in one file.
+    """Write a statement's deletion vectors, all in one file.
 
-    Args:
-        table: The current table.
-        state: The table's state that the statement read.
-        delta: What the statement deletes.
-
-    Returns:
-        The vectors, and the delete files that they replace.
-
-    Raises:
-        CommitFailedError: If it deletes rows of files that it has not read.
-        ValidationError: If the table has such a file several times, with other deletes each.
+    Return the vectors, and the delete files that they replace.
     """
     found: dict[str, list[npt.NDArray[np.int64]]] = defaultdict(list)
     for deletes in delta.deletes:

@@ -123,12 +123,6 @@ class Writes:
         self._works = works
 
     def begin_write(self, request: BeginWrite) -> WriteInstructions:
-        """Answer `BeginWrite`.
-
-        Raises:
-            UnsupportedError: If an operation or file format is not supported.
-            ValidationError: If the session's WAP settings contradict each other.
-        """
         query = request.query
         tables = self._staged if request.reference.staged else self._states
         if query is None:
@@ -228,21 +222,10 @@ class Writes:
         )
 
     def plan_change(self, request: PlanChange) -> PlannedChange:
-        """Answer `PlanChange`.
-
-        Raises:
-            ConfigurationError: If the mode is unknown or not supported by the format version.
-            UnsupportedError: If a column of the table hides a metadata column that locates rows.
-        """
         return planned_change(self._states.find(request.reference), request)
 
     def commit_write(self, request: CommitWrite) -> Committed:
-        """Answer `CommitWrite`.
-
-        Raises:
-            CommitFailedError: If it was certainly not committed.
-            CommitStateUnknownError: If it is unknown whether it was committed; the files must stay.
-        """
+        """Answer `CommitWrite`; after `CommitStateUnknownError` the files must stay."""
         write = request.write
         if write.rewrite is not None:
             rewrite = group(self._works, write.rewrite)
@@ -303,14 +286,7 @@ class Writes:
         return Done()
 
     def commit_staged(self, request: CommitStaged) -> Done:
-        """Answer `CommitStaged`.
-
-        Raises:
-            TableAlreadyExistsError: If a table of that name was created concurrently.
-            ConflictError: If the data that the new rows come from was changed concurrently.
-            CommitFailedError: If it was certainly not committed.
-            CommitStateUnknownError: If it is unknown whether it was committed; the files must stay.
-        """
+        """Answer `CommitStaged`; after `CommitStateUnknownError` the files must stay."""
         from icecomb.catalog.table.table_creation import ReplaceTableTransaction
 
         transaction = self._staged.take(request.reference)
@@ -357,11 +333,7 @@ class Writes:
             )
 
     def _change(self, table: Table, request: CommitWrite) -> SnapshotProducer | None:
-        """Return the change that the write makes to the table; None if it changes nothing.
-
-        Raises:
-            CommitFailedError: If the table is not the one that the statement began with.
-        """
+        """Return the change that the write makes to the table; None if it changes nothing."""
         from icecomb.format.operation.overwrite import MergeAppend
 
         write, replaced = request.write, request.replaced

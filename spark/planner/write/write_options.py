@@ -33,11 +33,7 @@ class WriteOptions(Options):
     """The options of one write."""
 
     def output_spec(self, metadata: TableMetadata) -> PartitionSpec:
-        """Return the partition spec of new files.
-
-        Raises:
-            ValidationError: If the table has no such spec.
-        """
+        """Return the partition spec of new files."""
         number = self.of(OUTPUT_SPEC, {}, OUTPUT_SPEC.key)
         if number is None:
             return metadata.spec()
@@ -53,11 +49,7 @@ class WriteOptions(Options):
         """Return the id of the sort order of new files; 0 for none.
 
         Args:
-            metadata: The table's metadata.
             is_ordered: Whether rows come in the table's order.
-
-        Raises:
-            ValidationError: If the table has no such order.
         """
         number = self.of(_SORT_ORDER, {}, _SORT_ORDER.key)
         if number is None:
@@ -72,7 +64,7 @@ class WriteOptions(Options):
         return number
 
     def operation(self, request: BeginWrite) -> str:
-        """Return the operation; `overwrite-mode=dynamic` restricts a full overwrite to partitions.
+        """Return the operation; `overwrite-mode=dynamic` restricts a full overwrite.
 
         It then replaces only the partitions of the new files.
         """
@@ -86,16 +78,12 @@ class WriteOptions(Options):
         return request.operation
 
     def validated_from(self, metadata: TableMetadata, head: int | None) -> int | None:
-        """Return the snapshot from which concurrent commits are validated; None for all commits.
+        """Return the snapshot from which concurrent commits are validated; None for all.
 
         Who gives an isolation level without it has Iceberg look at the whole history, too.
 
         Args:
-            metadata: The table's metadata.
             head: The snapshot that the statement has read, see `oldest_read`.
-
-        Raises:
-            ValidationError: If there is no such snapshot.
         """
         number = self.of(_FROM, {}, _FROM.key)
         if number is None:

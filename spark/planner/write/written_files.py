@@ -54,12 +54,7 @@ def metrics_modes(metadata: TableMetadata) -> dict[str, str]:
 
 
 def written_with(metadata: TableMetadata, write: WriteState) -> WrittenWith:
-    """Return the schema and specs of a write's files, to compare with the table's current ones.
-
-    Args:
-        metadata: The table's metadata.
-        write: The write, as it began.
-    """
+    """Return the schema and specs of a write's files, to compare with the current ones."""
     specs = map(PartitionSpec.from_json, write.specs)
     return WrittenWith(
         metadata.schema_by_id(write.schema_id), {spec.spec_id: spec for spec in specs}
@@ -69,13 +64,7 @@ def written_with(metadata: TableMetadata, write: WriteState) -> WrittenWith:
 def data_files(
     metadata: TableMetadata, write: WriteState, files: Sequence[WrittenFile]
 ) -> list[DataFile]:
-    """Return the data files of a write.
-
-    Args:
-        metadata: The table's metadata.
-        write: The write, as it began.
-        files: The files as reported by tasks.
-    """
+    """Return the data files of a write, as reported by tasks."""
     schema = metadata.schema_by_id(write.schema_id)
     spec = metadata.specs()[write.spec_id]
     types = [field.field_type for field in spec.partition_type(schema).fields]
@@ -107,9 +96,6 @@ def delete_file(
     """Return a new position delete file.
 
     Args:
-        metadata: The table's metadata.
-        write: The write, as it began.
-        file: The file as reported by its task.
         targets: The table's names of the data files that it applies to.
         of: One of them: all are in one partition.
     """

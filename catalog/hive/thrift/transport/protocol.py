@@ -27,11 +27,7 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
         super().writeMessageBegin(name, type, self._called[1])
 
     def readMessageBegin(self) -> tuple[str, int, int]:  # noqa: N802 - thrift's
-        """Begin a reply.
-
-        Raises:
-            TProtocolException: If it is not the reply to the last call.
-        """
+        """Begin a reply; it must be the one to the last call."""
         name, kind, number = super().readMessageBegin()
         if (name, number) != self._called or kind not in _REPLIES:
             raise TProtocolException(

@@ -50,13 +50,7 @@ class Mechanism(Protocol):
 
 
 def negotiate(transport: Transport, mechanism: Mechanism) -> None:
-    """Authenticate to the server; the transport seals what it sends from then on.
-
-    Raises:
-        SaslError: If the server refuses, or does not use SASL.
-        MetastoreError: If the mechanism has no credentials.
-        TTransportException: If the connection broke.
-    """
+    """Authenticate to the server; the transport seals what it sends from then on."""
     _send(transport, _START, mechanism.name.encode())
     _send(transport, _OK, mechanism.answer(None))
     while True:
@@ -170,12 +164,8 @@ class Digest:
     """The mechanism DIGEST-MD5 (RFC 2831) for a delegation token, without sealing of messages.
 
     Args:
-        token: The metastore's token for the user that this client acts for.
         protection: As of `Kerberos`: what a server offers does not count here, as nothing proves
             who offers it.
-
-    Raises:
-        SaslError: If messages are to be sealed.
     """
 
     name = "DIGEST-MD5"

@@ -27,10 +27,6 @@ class Seal(Protocol):
 class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
     """A connected socket, plain or TLS.
 
-    Args:
-        plug: The socket.
-        timeout_s: See the attribute.
-
     Attributes:
         timeout_s: Seconds that sending a request may take, and receiving the whole reply.
         sent: Whether anything was sent since it was last set to False.
