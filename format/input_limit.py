@@ -42,12 +42,25 @@ class InputLimit:
 
 
 UNPACKED: Final = InputLimit("ICECOMB_MAX_UNPACKED_MIB", 2048, "MiB")
-"""The most that a packed metadata file, a manifest, a list, a Puffin file's part or a block of rows
-may be when it is unpacked."""
+"""The most that a manifest, a list, a Puffin file's part or a block of rows may be when it is
+unpacked."""
+METADATA: Final = InputLimit("ICECOMB_MAX_METADATA_MIB", 256, "MiB")
+"""The most that the JSON of a metadata file may be, unpacked; 100,000 snapshots have 75 MB."""
+VALUES: Final = InputLimit("ICECOMB_MAX_JSON_VALUES", 10_000_000, "values")
+"""The most values in such JSON, each of which may take a hundred times its bytes; 100,000 snapshots
+have 2,500,000."""
 LEVELS: Final = InputLimit("ICECOMB_MAX_SCHEMA_LEVELS", 100, "levels")
 """The most levels of nested types in a schema, of any format."""
+TYPES: Final = InputLimit("ICECOMB_MAX_SCHEMA_TYPES", 100_000, "types")
+"""The most types in an Avro schema, each reference to a named type counted as the whole type."""
+FIXED: Final = InputLimit("ICECOMB_MAX_FIXED_BYTES", 1 << 16, "bytes")
+"""The most bytes of a value of a fixed length: each null takes as many in memory."""
 TOO_DEEP: Final = "its values are nested more deeply than this program's stack allows"
 """The reason for refusing JSON whose parser ends in a `RecursionError`."""
+_COMMA: Final = ord(",")
+_BRACE: Final = ord("{")
+"""That of an object, and with another bit of an array."""
+_PIECE: Final = 1 << 16
 _WHOLE: Final = re.compile("[0-9]{1,19}")
 
 
@@ -56,9 +69,33 @@ def unpacked_bytes() -> int:
     return UNPACKED.value << 20
 
 
-def too_large() -> str:
-    """Return the reason for refusing data larger than `UNPACKED`."""
-    return f"it is unpacked to more than the limit ({UNPACKED})"
+def too_large(limit: InputLimit = UNPACKED) -> str:
+    """Return the reason for refusing data that are larger when unpacked."""
+    return f"it is unpacked to more than the limit ({limit})"
+
+
+def check_json(text: bytes) -> None:
+    """Check what JSON may ask for before it is parsed.
+
+    Raises:
+        ValueError: If it is larger than `METADATA`, or has more values than `VALUES`.
+    """
+    if len(text) > METADATA.value << 20:
+        raise ValueError(f"it is larger than the limit ({METADATA})")
+    most = VALUES.value
+    if len(text) > most and _value_count(text) > most:
+        raise ValueError(f"it has more values than the limit ({VALUES})")
+
+
+def _value_count(text: bytes) -> int:
+    """Return about how many values JSON has, by its commas and brackets, also those in texts."""
+    import numpy as np
+
+    found, count = np.frombuffer(text, np.uint8), 0
+    for start in range(0, len(text), _PIECE):  # of a size that stays in the processor's cache
+        piece = found[start : start + _PIECE]
+        count += int(np.count_nonzero(piece == _COMMA) + np.count_nonzero(piece | 32 == _BRACE))
+    return count
 
 
 class Decompressor(Protocol):
@@ -72,7 +109,9 @@ class Decompressor(Protocol):
         """Decompress data, to at most `max_length` bytes."""
 
 
-def decompressed(decompressor: Decompressor, data: bytes, room: int) -> bytes:
+def decompressed(
+    decompressor: Decompressor, data: bytes, room: int, limit: InputLimit = UNPACKED
+) -> bytes:
     """Decompress data to its end with a new decompressor.
 
     It raises ValueError if the data is damaged, ends too early, or becomes more than `room` bytes,
@@ -85,7 +124,7 @@ def decompressed(decompressor: Decompressor, data: bytes, room: int) -> bytes:
     except Exception as error:  # zlib, bz2 and lzma have errors of their own
         raise ValueError(str(error)) from error
     if len(found) > room:
-        raise ValueError(too_large())
+        raise ValueError(too_large(limit))
     if not decompressor.eof:
         raise ValueError("it ends too early")
     return found

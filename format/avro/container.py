@@ -18,6 +18,7 @@ from typing import Any, Final
 from icecomb.format.avro.codec import Decompress, compressor, decompressor
 from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
+from icecomb.format.avro.schema_size import SchemaSize, schema_size
 from icecomb.format.errors import CorruptFileError, UnsupportedError, reason_of
 from icecomb.format.input_limit import TOO_DEEP, UNPACKED, unpacked_bytes
 
@@ -66,9 +67,9 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         )
     try:
         metadata, at = read_header(data)
-        schema = _parsed(metadata["avro.schema"])
+        schema, size = parsed_schema(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode()
-        count, blocks = _blocks(data, at, decompressor(codec, location))
+        count, blocks = _blocks(data, at, decompressor(codec, location), size)
     except (IndexError, KeyError, ValueError, OSError, RecursionError, MemoryError) as error:
         raise CorruptFileError(
             f"{location} is a truncated or damaged Avro file ({damage_of(error)})",
@@ -85,9 +86,14 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: bytes) -> Any:
-    """Parse a schema, which callers must not modify: a table's files share a few schemas."""
-    return json.loads(text)
+def parsed_schema(text: bytes) -> tuple[Any, SchemaSize]:
+    """Parse a schema, which callers must not modify: a table's files share a few schemas.
+
+    Raises:
+        ValueError, RecursionError: If it is not a schema, or one beyond a limit.
+    """
+    schema = json.loads(text)
+    return schema, schema_size(schema)
 
 
 def plain_form(
@@ -98,7 +104,7 @@ def plain_form(
         text = container.metadata["avro.schema"]
         return _plain_of(text, tuple(names.items()), fixed_as_bytes=fixed_as_bytes)
     except (
-        KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError,
+        KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
     ) as error:  # fmt: skip
         raise CorruptFileError(
             f"{container.location} has a schema that is not an Avro schema "
@@ -110,7 +116,7 @@ def plain_form(
 
 @lru_cache(maxsize=64)
 def _plain_of(text: bytes, names: tuple[tuple[int, str], ...], *, fixed_as_bytes: bool) -> Any:
-    return plain_schema(_parsed(text), dict(names), fixed_as_bytes=fixed_as_bytes)
+    return plain_schema(parsed_schema(text)[0], dict(names), fixed_as_bytes=fixed_as_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +227,11 @@ def damage_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _blocks(data: bytes, at: int, decompress: Decompress) -> tuple[int, tuple[bytes, ...]]:
+def _blocks(
+    data: bytes, at: int, decompress: Decompress, size: SchemaSize
+) -> tuple[int, tuple[bytes, ...]]:
+    if size.has_empty_items:  # manifests and lists have none
+        raise ValueError("its schema has items that take no bytes")
     sync = _slice(data, at, SYNC_SIZE)
     at += SYNC_SIZE
     total, parts, room = 0, [], unpacked_bytes()
@@ -234,8 +244,7 @@ def _blocks(data: bytes, at: int, decompress: Decompress) -> tuple[int, tuple[by
         total += count
         parts.append(decompress(block, room))
         room -= len(parts[-1])
-        if count > len(parts[-1]):  # entries of manifests and lists are never empty
-            raise ValueError(f"a block states {count} records, more than its bytes can hold")
+        size.check_count(count, len(parts[-1]))
     return total, tuple(parts)
 
 

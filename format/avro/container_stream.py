@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final, Protocol, runtime_checkable
 
 from icecomb.format.avro.codec import decompressor
-from icecomb.format.avro.container import MAGIC, SYNC_SIZE, damage_of, read_header, read_long
+from icecomb.format.avro.container import (
+    MAGIC,
+    SYNC_SIZE,
+    damage_of,
+    parsed_schema,
+    read_header,
+    read_long,
+)
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import unpacked_bytes
 
 _CHUNK: Final = 1 << 18
 _LONGEST_LONG: Final = 10
+_PIECE: Final = 16 << 20
 
 
 class ByteSource(Protocol):
@@ -45,7 +52,8 @@ class ContainerStream:
         self._ended = False
         metadata = self._header()
         try:
-            self.schema: Any = json.loads(metadata["avro.schema"])
+            self.schema: Any
+            self.schema, self.size = parsed_schema(metadata["avro.schema"])
             codec = metadata.get("avro.codec", b"null").decode()
         except (KeyError, ValueError, RecursionError) as problem:
             raise self._damaged(problem) from problem
@@ -74,6 +82,7 @@ class ContainerStream:
                 raise self._damaged(ValueError("a block does not end where it should"))
             try:
                 unpacked = self._decompress(block, room)
+                self.size.check_count(count, len(unpacked))
             except (ValueError, IndexError, OSError, MemoryError) as problem:
                 raise self._damaged(problem) from problem
             yield count, unpacked
@@ -126,12 +135,16 @@ class ContainerStream:
 
     def _fill(self, size: int) -> None:
         """Read until `size` bytes are buffered, unless the file ends before."""
-        while len(self._data) - self._at < size and not self._ended:
-            missing = size - (len(self._data) - self._at)
-            found = bytes(self._source.read(max(missing, self._chunk)))
-            self._ended = not found
-            self._data = self._data[self._at :] + found
-            self._at = 0
+        if len(self._data) - self._at < size and not self._ended:
+            pieces = [self._data[self._at :]]
+            missing = size - len(pieces[0])
+            # in pieces, as memory is allocated for what a damaged file states
+            while missing > 0 and not self._ended:
+                found = bytes(self._source.read(min(max(missing, self._chunk), _PIECE)))
+                self._ended = not found
+                pieces.append(found)
+                missing -= len(found)
+            self._data, self._at = b"".join(pieces), 0
 
     def _take(self, size: int) -> bytes:
         found = self._data[self._at : self._at + size]

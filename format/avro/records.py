@@ -189,7 +189,8 @@ def end_record(schema: Any) -> tuple[bytes, Any]:
         return _ENDS[schema]
     if isinstance(schema, list):
         plain = [isinstance(branch, str) and branch != "null" for branch in schema]
-        place = plain.index(True) if any(plain) else 0
+        # of `null` and a `fixed`, the one that takes no bytes
+        place = plain.index(True) if any(plain) else schema.index("null") if "null" in schema else 0
         encoded, value = end_record(schema[place])
         return encode_long(place) + encoded, value
     if schema["type"] == "record":

@@ -94,11 +94,18 @@ def field_to_pyarrow(field: NestedField, *, include_field_ids: bool = True) -> p
         )
     metadata = {}
     if field.doc:
-        metadata[DOC_KEY] = field.doc.encode()
+        metadata[DOC_KEY] = field.doc.encode("utf-8", "replace")
     if include_field_ids:
         metadata[FIELD_ID_KEY] = str(field.field_id).encode()
     kind = type_to_pyarrow(field.field_type, include_field_ids=include_field_ids)
-    return pa.field(field.name, kind, nullable=not field.required, metadata=metadata or None)
+    try:
+        return pa.field(field.name, kind, nullable=not field.required, metadata=metadata or None)
+    except UnicodeEncodeError:
+        raise SchemaError(
+            f"The name of column {field.field_id}, {field.name!r}, is not valid Unicode",
+            hint="Rename the column with the engine that named it.",
+            column=field.name,
+        ) from None
 
 
 def type_to_pyarrow(field_type: IcebergType, *, include_field_ids: bool = True) -> pa.DataType:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, ValidationError
-from icecomb.format.input_limit import UNPACKED, decompressed, unpacked_bytes
+from icecomb.format.input_limit import METADATA, check_json, decompressed
 from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
@@ -92,7 +92,7 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
             data = _ungzipped(data)
         except MemoryError as error:
             raise CorruptFileError(
-                f"{location}: there is no memory for it; the limit is {UNPACKED}",
+                f"{location}: there is no memory for it; the limit is {METADATA}",
                 hint="Another version of the file may be intact: see the table's metadata log.",
                 path=location,
             ) from error
@@ -104,6 +104,14 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
                 ),
                 path=location,
             ) from error
+    try:
+        check_json(data)
+    except ValueError as error:
+        raise CorruptFileError(
+            f"{location}: not read as metadata: {error}",
+            hint="If the file is sound, set that environment variable to more.",
+            path=location,
+        ) from None
     return data
 
 
@@ -113,10 +121,10 @@ def _ungzipped(data: bytes) -> bytes:
     ValueError is raised if it is not a gzip file, ends too early, or is too large.
     """
     parts: list[bytes] = []
-    room, left = unpacked_bytes(), data
+    room, left = METADATA.value << 20, data
     while left or not parts:
         packed = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        parts.append(decompressed(packed, left, room))
+        parts.append(decompressed(packed, left, room, METADATA))
         room -= len(parts[-1])
         left = packed.unused_data.lstrip(b"\0")
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -169,6 +177,13 @@ def metadata_bytes(
         raise ValidationError(
             f"{location}: the table has text that is not valid Unicode: {error}",
             hint="Check the names and comments of its columns.",
+        ) from None
+    try:
+        check_json(data)
+    except ValueError as error:
+        raise ValidationError(
+            f"{location}: the metadata of the table would not be read again: {error}",
+            hint="Expire snapshots; unless they are needed, and that environment variable is set.",
         ) from None
     return gzip.compress(data, mtime=0) if is_gzip(location) else data
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 from icecomb.format.argument import MAX_INT, checked_int
 from icecomb.format.errors import SchemaError
+from icecomb.format.input_limit import FIXED
 
 MAX_DECIMAL_PRECISION = 38
 DEFAULT_CRS: Final = "OGC:CRS84"
@@ -195,6 +196,11 @@ class FixedType(PrimitiveType):
 
     def __post_init__(self) -> None:
         length = checked_int("length of a fixed type", self.length, 0, MAX_INT, SchemaError)
+        if length > FIXED.value:
+            raise SchemaError(
+                f"{length} bytes of a fixed type are more than the limit ({FIXED})",
+                hint="Use binary; if the table is really so, set that environment variable.",
+            )
         object.__setattr__(self, "length", length)
 
     def __str__(self) -> str:

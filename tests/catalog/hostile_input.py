@@ -26,6 +26,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
@@ -38,7 +39,7 @@ from icecomb.catalog.hive.thrift.thrift_codec import table_to_wire
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.journal import find_journals, start_journal
 from icecomb.catalog.migrate.source.hive_type import parse_hive_type
-from icecomb.catalog.paimon.snapshot import read_snapshot
+from icecomb.catalog.paimon.snapshot import Snapshots, read_snapshot
 from icecomb.catalog.paimon.table_schema import read_table_schema
 from icecomb.format.avro.container import MAGIC, header_bytes, parse_container
 from icecomb.format.avro.encoder import encode_bytes, encode_long
@@ -47,20 +48,30 @@ from icecomb.format.manifests.decoder import decode_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import decode_manifest_list, parse_manifest_list
 from icecomb.format.manifests.schema import ENTRY_NAMES
+from icecomb.format.operation.expiry.garbage_list import _read_list, write_list
+from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.relocation.avro_records import AvroRecords
+from icecomb.format.rows.avro.file_header import AvroHeader
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.deletes.deletion_vector import encode_vector
+from icecomb.format.rows.deletes.equality_delete import read_keys
+from icecomb.format.rows.deletes.position_delete import positions_by_path
 from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
 from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.orc.file_tail import OrcFileTail
+from icecomb.format.rows.orc.reader import OrcReader
+from icecomb.format.rows.parquet.reader import ParquetReader
+from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.spec.metadata_file import metadata_bytes, read_metadata
 from icecomb.format.spec.name_mapping import NameMapping
+from icecomb.format.spec.types import LongType, StringType
 from icecomb.format.spec.view.view_json import view_from_json
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.site_file import read_site_files
 from icecomb.format.variant.decoder import decode
 from icecomb.format.variant.encoder import encode
 from icecomb.format.variant.json_text import parse_json
+from tests.format.rows.deletes.deletion_vectors import runs_of
 
 MEMORY = 2 << 30
 HUGE = [0, -1, 1, 255, 1 << 31, (1 << 31) - 1, -(1 << 31), 1 << 63, (1 << 63) - 1, 1 << 200]
@@ -315,7 +326,7 @@ def name_mapping(made: Sound) -> Parser:
         [seed],
         lambda data: NameMapping.from_json(data.decode("utf-8", "replace")),
         JSON,
-        (*DEEP, deep.encode()),
+        lambda: (*DEEP, deep.encode()),
     )
 
 
@@ -363,7 +374,12 @@ def manifest(made: Sound) -> Parser:
     described = replace(
         decode_manifest_list(parse_manifest_list(_list(made), snapshot))[0], manifest_path="m"
     )
-    return Parser(made.manifests, lambda data: decode_manifest(data, described), AVRO)
+    return Parser(
+        made.manifests,
+        lambda data: decode_manifest(data, described),
+        AVRO,
+        lambda: shapes(b"\0" * 64),
+    )
 
 
 def relocated_manifest(made: Sound) -> Parser:
@@ -379,14 +395,38 @@ def _list(made: Sound) -> bytes:
 
 def rows(made: Sound) -> Parser:
     def read(io: FileIO, name: str) -> object:
+        AvroHeader(io.open_input(name), name)
         reader = AvroReader(io, name)
-        return sum(len(one) for _, one in reader.batches(0, list(range(3)), [None] * 3))
+        leaves = [leaf for field in reader.fields for leaf in field.leaves]
+        found = 0
+        for _, batch in reader.batches(leaves, reader.row_groups(), 1000):
+            found += batch.num_rows
+            if found > 1 << 20:  # rows without bytes: more take time, not memory
+                break
+        return found
 
-    def opened(io: FileIO, name: str) -> object:
-        return AvroReader(io, name).row_groups()
+    return Parser(made.rows, in_memory("x.avro", read), AVRO, lambda: shapes(b"\0" * 64))
 
-    del read
-    return Parser(made.rows, in_memory("x.avro", opened), AVRO)
+
+def shapes(block: bytes) -> Iterator[bytes]:
+    """Yield containers of schemas made to take memory."""
+    kind: Any = {"type": "record", "name": "t0", "fields": [{"name": "a", "type": "int"}]}
+    for level in range(1, 60):
+        fields = [{"name": "a", "type": kind}, {"name": "b", "type": f"t{level - 1}"}]
+        kind = {"type": "record", "name": f"t{level}", "fields": fields}
+    empty = {"type": "record", "name": "e", "fields": []}
+    fixed = [{"type": "fixed", "name": f"f{n}", "size": n} for n in (0, -1, 1 << 16, 1 << 40)]
+    lists = [{"type": "array", "items": one} for one in ("null", empty, fixed[0], "boolean")]
+    maps = [{"type": "map", "values": one} for one in ("null", "e", "boolean")]
+    for one in (kind, *fixed, *lists, *maps, "null", empty):
+        for optional in (one, ["null", one], [one, "null"]):
+            fields = [{"name": "a", "type": optional, "field-id": 1}]
+            schema = {"type": "record", "name": "r", "fields": fields}
+            metadata = {"avro.schema": json.dumps(schema), "avro.codec": "null"}
+            for start in (encode_long(1 << 40), b"\x02" + encode_long(1 << 40), b"\x02", b"\0"):
+                for count in (1, 1 << 40):
+                    body = encode_long(count) + encode_bytes(start + block)
+                    yield header_bytes(metadata, bytes(16)) + body + bytes(16)
 
 
 def puffin(made: Sound) -> Parser:
@@ -429,7 +469,8 @@ def vector(made: Sound) -> Parser:
             content=DataFileContent.POSITION_DELETES,
             file_path=name,
             file_format=FileFormat.PUFFIN,
-            record_count=453,
+            # as many as a vector of runs has, and the rows of its data file say
+            record_count=453 if size < 10_000 else (size - 28) * 8 // 113 * 65_536,
             file_size_in_bytes=size,
             referenced_data_file="f",
             content_offset=0,
@@ -442,7 +483,12 @@ def vector(made: Sound) -> Parser:
         rest = data[4:8] + body
         return len(rest).to_bytes(4, "big") + rest + zlib.crc32(rest).to_bytes(4, "big")
 
-    return Parser(blobs, in_memory("v.puffin", read), (sealed, changed_bytes))
+    return Parser(
+        blobs,
+        in_memory("v.puffin", read),
+        (sealed, changed_bytes),
+        lambda: map(runs_of, (16_384, 65_536, 1024, 256)),
+    )
 
 
 def variant(made: Sound) -> Parser:
@@ -489,14 +535,146 @@ def parquet_footer(made: Sound) -> Parser:
     pq.write_table(made.arrow, out)
 
     def read(data: bytes) -> object:
-        from icecomb.format.rows.parquet.reader import ParquetReader
-
         mapping = NameMapping.from_json(
             [{"field-id": n, "names": [name]} for n, name in enumerate(("id", "s", "l"), 1)]
         )
         return ParquetReader(Memory(x=data), "x", mapping).fields
 
     return Parser([out.getvalue()], read, (_tail_changed,))
+
+
+def orc_rows(made: Sound) -> Parser:
+    seeds = []
+    for codec in ("zlib", "zstd", "uncompressed"):
+        out = BytesIO()
+        orc.write_table(made.arrow, out, compression=codec)
+        seeds.append(out.getvalue())
+    return Parser(seeds, in_memory("x.orc", _rows(OrcReader)), (_tail_changed, changed_bytes))
+
+
+def parquet_rows(made: Sound) -> Parser:
+    seeds = []
+    for codec in ("zstd", "snappy", "none"):
+        out = BytesIO()
+        pq.write_table(made.arrow, out, compression=codec, use_dictionary=codec != "none")
+        seeds.append(out.getvalue())
+    return Parser(seeds, in_memory("x", _rows(ParquetReader)), (_tail_changed, changed_bytes))
+
+
+def _rows(kind: type[DataFileReader]) -> Callable[[FileIO, str], object]:
+    names = [{"field-id": n, "names": [name]} for n, name in enumerate(("id", "s", "l"), 1)]
+    mapping = NameMapping.from_json(names)
+
+    def read(io: FileIO, name: str) -> object:
+        reader: Any = kind(io, name, mapping)
+        groups = reader.row_groups()
+        for number, field_type in ((1, LongType()), (2, StringType())):
+            chunk = reader.statistics(number, field_type)
+            if chunk is not None and groups:
+                chunk(groups[0])
+        leaves = [leaf for field in reader.fields for leaf in field.leaves]
+        found = 0
+        for _, batch in reader.batches(leaves, groups, 1000):
+            found += batch.num_rows
+            if found > 1 << 20:
+                break
+        return found
+
+    return read
+
+
+def paimon_manifest(made: Sound) -> Parser:
+    del made
+    file = {
+        "_FILE_NAME": "data-1.parquet", "_FILE_SIZE": 9, "_ROW_COUNT": 1, "_LEVEL": 0,
+        "_SCHEMA_ID": 0, "_DELETE_ROW_COUNT": None, "_WRITE_COLS": ["a"],
+    }  # fmt: skip
+    kinds: dict[str, Any] = {
+        "_FILE_NAME": "string", "_FILE_SIZE": "long", "_ROW_COUNT": "long", "_LEVEL": "int",
+        "_SCHEMA_ID": "long", "_DELETE_ROW_COUNT": ["null", "long"],
+        "_WRITE_COLS": ["null", {"type": "array", "items": "string"}],
+    }  # fmt: skip
+    inner = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    outer = {
+        "_VERSION": "int", "_KIND": "int", "_PARTITION": "bytes", "_BUCKET": "int",
+        "_FILE": {"type": "record", "name": "f", "fields": inner},
+    }  # fmt: skip
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": name, "type": kind} for name, kind in outer.items()],
+    }
+    entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": b"ab", "_BUCKET": 0, "_FILE": file}
+    out = BytesIO()
+    fastavro.writer(out, schema, [entry] * 3)
+
+    def read(io: FileIO, name: str) -> object:
+        return list(Snapshots(io, "/t").entries(name))
+
+    return Parser([out.getvalue()], in_memory("manifest-1", read), AVRO, lambda: shapes(b"\0" * 64))
+
+
+def delete_files(made: Sound) -> Parser:
+    """Position deletes and equality deletes of a file; rows of data of Parquet as well."""
+    paths = pa.table({"file_path": ["a", "a", "b"], "pos": [1, 2, 3]})
+    seeds = []
+    for compression in ("zstd", "snappy", "none"):
+        out = BytesIO()
+        pq.write_table(paths, out, compression=compression)
+        seeds.append(out.getvalue())
+    keys = made.table.metadata
+
+    def read(io: FileIO, name: str) -> object:
+        file = DataFile(
+            content=DataFileContent.POSITION_DELETES,
+            file_path=name,
+            record_count=-1,
+            file_size_in_bytes=io.size(name),
+            equality_ids=(1,),
+        )
+        by_path = positions_by_path(io, file)
+        with suppress(IcecombError):
+            for _ in read_keys(io, keys, (1,), file):
+                pass
+        return {path: len(found) for path, found in by_path.items()}
+
+    def equal() -> Iterator[bytes]:
+        for count, length in ((1 << 25, 10), (1 << 16, 1 << 20)):
+            texts = pa.DictionaryArray.from_arrays(
+                pa.repeat(pa.scalar(0, pa.int32()), count), ["x" * length]
+            )
+            table = pa.table({"file_path": texts, "pos": pa.repeat(pa.scalar(0), count)})
+            out = BytesIO()
+            pq.write_table(table, out, store_schema=False)
+            yield out.getvalue()
+
+    return Parser(seeds, in_memory("d.parquet", read), (changed_bytes, _tail_changed), equal)
+
+
+def own_table(made: Sound) -> Parser:
+    """Garbage lists, kept footers and files of a journal, beside a table."""
+    files = UnreachableFiles(("/x/a", "/x/b"), ("/x/c",), ("/x/m",), ("/x/l",))
+    metadata = made.table.metadata
+    where = write_list(FileIO(), metadata, files)
+    listed = Path(where.removeprefix("file:")).read_bytes()
+    Path(where.removeprefix("file:")).unlink()
+
+    def read(io: FileIO, name: str) -> object:
+        return _read_list(io, name, metadata)
+
+    def equal() -> Iterator[bytes]:
+        facts = pq.read_schema(pa.BufferReader(listed)).metadata
+        for count, length in ((1 << 26, 1), (1 << 13, 1 << 20), (1 << 10, 1 << 24)):
+            texts = pa.DictionaryArray.from_arrays(
+                pa.repeat(pa.scalar(0, pa.int32()), count), ["x" * length]
+            )
+            kinds = pa.DictionaryArray.from_arrays(texts.indices, ["data_files"])
+            table = pa.table({"location": texts, "kind": kinds}).replace_schema_metadata(facts)
+            out = BytesIO()
+            pq.write_table(table, out, store_schema=False, compression="zstd")
+            yield out.getvalue()
+
+    return Parser([listed], in_memory("x.parquet", read), (changed_bytes, _tail_changed), equal)
 
 
 def journal(made: Sound) -> Parser:
@@ -665,7 +843,7 @@ PARSERS = {
     one.__name__: one
     for one in (
         metadata, packed_metadata, name_mapping, view, manifest_list, manifest, relocated_manifest,
-        rows, puffin, vector, variant, variant_text, orc_tail, parquet_footer, journal,
+        rows, orc_rows, parquet_rows, paimon_manifest, puffin, vector, delete_files, own_table, variant, variant_text, orc_tail, parquet_footer, journal,
         paimon_schema, paimon_snapshot, hive_type, hive_site, thrift_reply, web_hdfs,
     )
 }  # fmt: skip
@@ -683,8 +861,12 @@ def main(name: str, seed: str, cases: str, folder: str) -> None:
     parser = PARSERS[name](Sound(Path(folder)))
     for one in parser.seeds:
         parser.parse(one)
-    soft = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, soft))
+    # of addresses, of which libraries reserve more than a gibibyte that they do not use
+    statm = Path("/proc/self/statm")
+    pages = int(statm.read_text().split()[0]) if statm.exists() else 0
+    reserved = pages * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (max(MEMORY, reserved + MEMORY // 2), hard))
     found, refused, read = [], 0, 0
     last = Path(folder) / "last"
     for number, data in enumerate(chain(parser.extremes(), changed(parser, int(seed), int(cases)))):

@@ -21,11 +21,18 @@ from icecomb.format.errors import (
     CorruptFileError,
     IcecombError,
     SchemaError,
+    ValidationError,
 )
-from icecomb.format.input_limit import LEVELS, UNPACKED
-from icecomb.format.spec.metadata_file import read_metadata_json
+from icecomb.format.input_limit import LEVELS, METADATA, UNPACKED, VALUES, check_json
+from icecomb.format.spec.metadata_file import (
+    metadata_bytes,
+    read_metadata,
+    read_metadata_document,
+    read_metadata_json,
+)
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import parse_type
+from icecomb.format.spec.view.view_json import read_view_metadata
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.hostile_input import PARSERS, Sound, bomb, changed
 
@@ -91,7 +98,7 @@ def test_damaged_blocks_are_value_errors(unpack: Any, data: bytes) -> None:
 def test_a_packed_metadata_file_is_unpacked_to_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(UNPACKED.name, "1")
+    monkeypatch.setenv(METADATA.name, "1")
     path = tmp_path / "v1.gz.metadata.json"
     text = b"{" + b" " * 5000 + b"}"
     path.write_bytes(gzip.compress(text[:9]) + gzip.compress(text[9:]) + bytes(3))
@@ -103,8 +110,42 @@ def test_a_packed_metadata_file_is_unpacked_to_the_limit(
             read_metadata_json(FileIO(), str(path))
     assert "too early" in refused.value.message
     path.write_bytes(head + bomb(4))
-    with pytest.raises(CorruptFileError, match="ICECOMB_MAX_UNPACKED_MIB: 1 MiB"):
+    with pytest.raises(CorruptFileError, match="ICECOMB_MAX_METADATA_MIB: 1 MiB"):
         read_metadata_json(FileIO(), str(path))
+
+
+@pytest.mark.parametrize("name", ["v1.metadata.json", "v1.gz.metadata.json"])
+def test_metadata_has_at_most_so_many_values_and_bytes(
+    name: str, tmp_path: Path, sound: Sound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound_metadata = read_metadata(FileIO(), str(sound.metadata))
+    path = tmp_path / name
+    pack = gzip.compress if "gz" in name else bytes
+    monkeypatch.setenv(VALUES.name, "5")
+    path.write_bytes(pack(b'{"a":[1,2],"b":3}'))
+    assert read_metadata_document(FileIO(), str(path)) == {"a": [1, 2], "b": 3}
+    for more in (b'{"a":[1,2],"b":[3],"c":4}', b"[{},{},{}]", b'{"a":[1,2],"b":{"c":1}, "d":1}'):
+        path.write_bytes(pack(more))
+        for read in (read_metadata_json, read_metadata, read_view_metadata):
+            with pytest.raises(CorruptFileError, match=r"limit \(ICECOMB_MAX_JSON_VALUES: 5"):
+                read(FileIO(), str(path))
+        assert read_metadata_document(FileIO(), str(path)) is None
+    with pytest.raises(ValidationError, match="ICECOMB_MAX_JSON_VALUES"):
+        metadata_bytes(sound_metadata, name)
+    monkeypatch.setenv(METADATA.name, "1")
+    path.write_bytes(pack(b'"' + b" " * (1 << 20) + b'"'))
+    with pytest.raises(CorruptFileError, match="ICECOMB_MAX_METADATA_MIB: 1 MiB"):
+        read_metadata_json(FileIO(), str(path))
+
+
+@pytest.mark.full("parses 75 MB")
+def test_metadata_of_a_hundred_thousand_snapshots_is_within_the_limits(sound: Sound) -> None:
+    document = json.loads(sound.metadata.read_bytes())
+    document["snapshots"] *= 100_000 // len(document["snapshots"])
+    document["snapshot-log"] *= 100_000 // len(document["snapshot-log"])
+    text = json.dumps(document).encode()
+    check_json(text)
+    assert len(text) < METADATA.value << 19
 
 
 def lists(levels: int) -> dict[str, Any]:

@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import ConfigurationError, SchemaError
-from icecomb.format.input_limit import LEVELS, UNPACKED, decompressed, one_level, whole_number
+from icecomb.format.input_limit import (
+    FIXED,
+    LEVELS,
+    METADATA,
+    TYPES,
+    UNPACKED,
+    VALUES,
+    check_json,
+    decompressed,
+    one_level,
+    whole_number,
+)
 
 DATA = b"rows " * 1000
 PACKED = [
@@ -22,7 +33,7 @@ PACKED = [
 ]
 
 
-@pytest.mark.parametrize("limit", [UNPACKED, LEVELS])
+@pytest.mark.parametrize("limit", [UNPACKED, METADATA, VALUES, LEVELS, TYPES, FIXED])
 @pytest.mark.parametrize("said", ["", "0", "-1", "1.5", "many", "1" * 10, "²", " 1"])
 def test_a_limit_that_is_no_number_is_refused(
     limit: Any, said: str, monkeypatch: pytest.MonkeyPatch
@@ -62,3 +73,15 @@ def test_data_become_no_more_than_there_is_room_for(packed: bytes, made: Any) ->
 )  # fmt: skip
 def test_a_number_of_others_has_no_more_digits_than_a_long(text: str, number: int | None) -> None:
     assert whole_number(text) == number
+
+
+def test_json_is_counted_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VALUES.name, "300000")
+    check_json(b"[" + b"0," * 299_999)
+    check_json(b"[" * 300_000 + b" " * 200_000)
+    for text in (b"[" + b"0," * 300_000, b"{" * 150_000 + b" " * 70_000 + b"[" * 150_001):
+        with pytest.raises(ValueError, match=f"{VALUES.name}: 300000 values"):
+            check_json(text)
+    monkeypatch.setenv(METADATA.name, "1")
+    with pytest.raises(ValueError, match=f"{METADATA.name}: 1 MiB"):
+        check_json(b" " * ((1 << 20) + 1))

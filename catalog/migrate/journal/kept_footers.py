@@ -30,6 +30,7 @@ from icecomb.catalog.migrate.source.partition_folders import DIGEST
 from icecomb.catalog.migrate.source.spool import ROWS, Spool, batch_of
 from icecomb.catalog.report.progress import Progress
 from icecomb.format.errors import FileAlreadyExistsError, IcecombError, NoSuchFileError
+from icecomb.format.rows.parquet.own_table import OwnTable
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 
@@ -162,18 +163,15 @@ class KeptFooters:
     def _read(self) -> Iterator[pa.RecordBatch]:
         found = (one for folder in self._folders for one in _locations(self._io, folder))
         for location in found:
-            table = self._opened(location)
-            if table is not None:
-                yield from table.combine_chunks().to_batches()
+            yield from self._opened(location)
 
-    def _opened(self, location: str) -> pa.Table | None:
-        """Return the rows of a file; None if it is not what was written: footers are read again."""
-        with suppress(IcecombError, pa.ArrowException, OSError, ValueError):
+    def _opened(self, location: str) -> list[pa.RecordBatch]:
+        """Return the rows of a file; none if it is not what was written: footers are read again."""
+        with suppress(IcecombError, OSError, ValueError):
             data = self._io.read(location)
             if location.rpartition("/")[2] == _name(data):
-                table = pq.read_table(BytesIO(data))
-                return table if table.schema.equals(KEPT) else None
-        return None
+                return list(OwnTable(data, KEPT).batches(ROWS))
+        return []
 
 
 def discard_footers(io: FileIO, table_location: str) -> None:

@@ -15,11 +15,15 @@ import pyarrow.parquet as pq
 
 from icecomb.catalog.migrate.journal.journal import Journal
 from icecomb.format.errors import CorruptFileError, NoSuchFileError
+from icecomb.format.rows.parquet.own_table import OwnTable
 from icecomb.format.storage.file_system import FileStatus
 
 _FILES: Final = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("mtime", pa.int64()), ("id", pa.int64())]
 )
+
+
+_BATCH: Final = 10_000
 
 
 def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
@@ -42,15 +46,24 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
         except NoSuchFileError:
             return
         try:
-            table = pq.read_table(BytesIO(data), schema=_FILES)
-        except (pa.ArrowException, OSError) as error:
+            page = list(_statuses(data))
+        except ValueError as error:
             raise CorruptFileError(
                 f"{location} is not what was written: {error}",
                 hint="restore the journal from a backup",
                 path=location,
             ) from error
-        columns = [column.to_pylist() for column in table.columns]
-        yield [FileStatus(*stated) for stated in zip(*columns, strict=True)]
+        yield page
+
+
+def _statuses(data: bytes) -> Iterator[FileStatus]:
+    """Yield the statuses in a page.
+
+    Raises:
+        ValueError: If it is not what was written.
+    """
+    for batch in OwnTable(data, _FILES, nulls=False).batches(_BATCH):
+        yield from map(FileStatus, *(column.to_pylist() for column in batch.columns))
 
 
 def lasting_id(status: FileStatus) -> int:

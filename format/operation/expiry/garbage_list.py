@@ -50,6 +50,7 @@ _KINDS: Final = (
 )
 _TABLE: Final = b"table-uuid"
 _LOCATION: Final = b"table-location"
+_SCHEMA: Final = pa.schema([("location", pa.string()), ("kind", pa.string())])
 _BATCH: Final = 1000
 _AT_ONCE: Final = 16
 
@@ -83,9 +84,7 @@ def write_list(io: FileIO, metadata: TableMetadata, files: UnreachableFiles) -> 
 
     kinds = [kind for kind, group in _by_kind(files) for _ in group]
     locations = [location for _, group in _by_kind(files) for location in group]
-    table = pa.table(
-        {"location": pa.array(locations, pa.string()), "kind": pa.array(kinds, pa.string())}
-    ).replace_schema_metadata(
+    table = pa.table([locations, kinds], schema=_SCHEMA).replace_schema_metadata(
         {_TABLE: str(metadata.table_uuid).encode(), _LOCATION: metadata.location.encode()}
     )
     buffer = bytes_io.BytesIO()
@@ -205,27 +204,28 @@ def _by_kind(files: UnreachableFiles) -> list[tuple[str, Sequence[str]]]:
 
 def _read_list(io: FileIO, location: str, metadata: TableMetadata) -> UnreachableFiles | None:
     """Return the files of a list; None if it belongs to another table, or to one elsewhere."""
-    import pyarrow.parquet as pq
+    from icecomb.format.rows.parquet.own_table import OwnTable
 
+    found: dict[str, list[str]] = {kind: [] for kind in _KINDS}
+    data = io.read(location)
     try:
-        table = pq.read_table(pa.BufferReader(io.read(location)))
-        facts = table.schema.metadata or {}
+        table = OwnTable(data, _SCHEMA, nulls=False)
+        facts = table.facts
         if facts.get(_TABLE) != str(metadata.table_uuid).encode():
             return None
         if not Spelling(io.properties).are_same(
             facts.get(_LOCATION, b"").decode(), metadata.location
         ):
             return None
-        pairs = list(zip(table["kind"].to_pylist(), table["location"].to_pylist(), strict=True))
-    except (pa.ArrowException, KeyError) as error:
+        for batch in table.batches(_BATCH):
+            for name, kind in zip(*(one.to_pylist() for one in batch.columns), strict=True):
+                found[kind].append(name)
+    except (ValueError, KeyError) as error:
         raise CorruptFileError(
             f"{location} is not a list of files to delete: {error}",
             hint="delete it; remove_orphan_files finds what it named",
             path=location,
         ) from error
-    found: dict[str, list[str]] = {kind: [] for kind in _KINDS}
-    for kind, name in pairs:
-        found[kind].append(name)
     return UnreachableFiles(
         tuple(found["data_files"]),
         (*found["delete_files"], *found["equality_delete_files"]),

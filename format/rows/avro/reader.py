@@ -23,6 +23,7 @@ from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.avro.encoder import encode_long
 from icecomb.format.avro.records import end_record
 from icecomb.format.avro.schema import plain_schema
+from icecomb.format.avro.schema_size import check_empty_items, most_empty
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.rows.avro.decoder import columnar_layout, decoded_columns
 from icecomb.format.rows.read.data_file_reader import DataFileReader, reading
@@ -80,7 +81,9 @@ class AvroReader(DataFileReader):
             schema, self._columns = read_columns(stream.schema, location)
             self._schema = schema
             self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
-            self._end = end_record(plain_schema(schema, {}))[0]
+            self._plain = plain_schema(schema, {})
+            self._end = end_record(self._plain)[0]
+        self._has_empty_items = stream.size.has_empty_items
         arrow = pa.schema([f for f, _ in self._columns])
         self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
 
@@ -148,6 +151,8 @@ class AvroReader(DataFileReader):
     def _decoded(self, rows: int, blocks: list[bytes], chosen: list[_Column]) -> pa.RecordBatch:
         if not chosen:
             return pa.record_batch([pa.nulls(rows)], ["_"]).select([])
+        if self._has_empty_items:
+            check_empty_items(self._plain, b"".join(blocks), rows, most_empty())
         if self._layout is not None:
             found = decoded_columns(self.location, self._layout, rows, blocks, chosen)
             if found is not None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.arrow.value_codes import ValueCodes
 from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.values.arrow_projection import FileField, Projection
@@ -235,11 +236,20 @@ def read_keys(
                 hint="Read an older snapshot, or restore the file from a backup.",
                 path=file.file_path,
             )
-        projection = Projection(places.extra, reader.fields, {})
+        projection, size = Projection(places.extra, reader.fields, {}), 0
         for position, batch in reader.batches(
             projection.leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
         ):
-            yield places.arrays(projection.apply(batch, position))
+            arrays = places.arrays(projection.apply(batch, position))
+            size += sum(array.nbytes for array in arrays.values())
+            if size > unpacked_bytes():  # equal ones may take no bytes in the file
+                raise CorruptFileError(
+                    f"Equality delete file {file.file_path} holds keys of {size} bytes, more than "
+                    f"the limit ({UNPACKED})",
+                    hint="If the file is sound, set that environment variable to more.",
+                    path=file.file_path,
+                )
+            yield arrays
     finally:
         reader.close()
 

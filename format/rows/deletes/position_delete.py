@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import CorruptFileError
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.path_range import path_range
-from icecomb.format.rows.deletes.vector_reader import VectorReader, damaged_vector
+from icecomb.format.rows.deletes.vector_reader import VectorReader, check_stated_rows
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.values.arrow_projection import FileField
@@ -32,6 +33,8 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 _NONE: Positions = np.empty(0, np.int64)
 _BATCH_ROWS = 1 << 18
+_ROW_BYTES = 12
+"""The code of a path, and a position."""
 _ARROW = pa.schema(
     [
         pa.field(DELETE_FILE_PATH.name, pa.dictionary(pa.int32(), pa.string())),
@@ -65,11 +68,7 @@ class PositionDeletes:
         delete_files = tuple(delete_files)
         vectors = [file for file in delete_files if file.is_deletion_vector]
         if vectors:
-            stated, rows = vectors[0].record_count, data_file.record_count
-            if 0 <= rows < stated:  # memory is asked for as many
-                raise damaged_vector(
-                    vectors[0], f"states {stated} deleted rows of a file of {rows}"
-                )
+            check_stated_rows(vectors[0], data_file.record_count)
             deleted = self._vectors.of(path, vectors)
             return deleted if len(deleted) else None
         found = [self._from_file(path, d) for d in delete_files]
@@ -165,15 +164,26 @@ def _read(io: FileIO, delete_file: DataFile) -> pa.Table:
     try:
         columns = [_column(reader, f) for f in (DELETE_FILE_PATH, DELETE_FILE_POS)]
         leaves = [leaf for c in columns for leaf in c.leaves]
-        batches = [
-            _checked(_normalised(batch, columns), reader.location)
-            for _, batch in reader.batches(
-                leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
-            )
-        ]
+        _check_count(reader.row_count or 0, reader.location)
+        batches = []
+        for first, batch in reader.batches(
+            leaves, reader.row_groups(), _BATCH_ROWS, use_threads=False
+        ):
+            _check_count(first + batch.num_rows, reader.location)
+            batches.append(_checked(_normalised(batch, columns), reader.location))
     finally:
         reader.close()
     return pa.Table.from_batches(batches, _ARROW)
+
+
+def _check_count(rows: int, location: str) -> None:
+    """Refuse more rows than memory is for: equal ones take no bytes in the file."""
+    if rows * _ROW_BYTES > unpacked_bytes():
+        raise CorruptFileError(
+            f"Delete file {location} holds {rows} rows, more than the limit allows ({UNPACKED})",
+            hint="If the file is sound, set that environment variable to more.",
+            path=location,
+        )
 
 
 def _column(reader: DataFileReader, wanted: NestedField) -> FileField:

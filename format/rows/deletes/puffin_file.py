@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 from icecomb.format.avro.codec import unpacked
 from icecomb.format.avro.container import damage_of
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
-from icecomb.format.input_limit import unpacked_bytes
+from icecomb.format.input_limit import check_json, unpacked_bytes
 
 _MAGIC: Final = b"PFA1"
 _TRAILER: Final = struct.Struct("<i4s4s")
@@ -171,6 +171,7 @@ class PuffinReader:
         payload = self._content[start:end]
         if flags == _PACKED_FOOTER:
             payload = unpacked(payload, "lz4", unpacked_bytes())
+        check_json(payload)
         return dict(json.loads(payload))
 
     def _damaged(self, why: str) -> CorruptFileError:

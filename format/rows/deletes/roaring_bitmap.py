@@ -72,8 +72,12 @@ def decode_bitmap(content: memoryview, expected: int) -> Longs:
 
     It raises DamagedBitmapError if the bytes are damaged, or have another number of positions.
     """
-    groups = list(_Directory(content).groups())
-    count = sum(group.count for group in groups)
+    groups, count = [], 0
+    for group in _Directory(content).groups():
+        count += group.count
+        if count > expected:
+            raise DamagedBitmapError(f"has at least {count} positions, not {expected}")
+        groups.append(group)
     if count != expected:
         raise DamagedBitmapError(f"has {count} positions, not {expected}")
     positions = np.empty(count, np.int64)

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.rows.deletes.deletion_vector import DamagedVectorError, decode_vector
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _FAR: Final = 1 << 20
 """What is read at once, in bytes: at least so much where a request takes long."""
 _KEPT: Final = 8
 _PIECE: Final = 16 << 20
+_POSITION_BYTES: Final = 8
 
 
 class VectorReader:
@@ -47,6 +49,7 @@ class VectorReader:
 
     def positions(self, vector: DataFile) -> Longs:
         """Return the positions of a deletion vector, as its manifest describes it, ascending."""
+        check_stated_rows(vector)
         try:
             return decode_vector(self._blob(vector), vector.record_count)
         except DamagedVectorError as problem:
@@ -111,6 +114,25 @@ class VectorReader:
                 self._kept[path] = start, content
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
+
+
+def check_stated_rows(vector: DataFile, rows: int = -1) -> None:
+    """Check how many rows a vector is said to delete: memory is asked for as many.
+
+    Args:
+        vector: The vector, as its manifest describes it.
+        rows: The number of rows of its data file; negative if unknown.
+
+    Raises:
+        CorruptFileError: If there are more than the file's, or than fit into `UNPACKED`.
+    """
+    stated = vector.record_count
+    if 0 <= rows < stated:
+        raise damaged_vector(vector, f"states {stated} deleted rows of a file of {rows}")
+    if stated * _POSITION_BYTES > unpacked_bytes():
+        raise damaged_vector(
+            vector, f"states {stated} deleted rows, more than the limit allows ({UNPACKED})"
+        )
 
 
 def damaged_vector(vector: DataFile, problem: str) -> CorruptFileError:

@@ -142,7 +142,9 @@ class OrcTail:
         try:
             nulls = rows - _number(known, 1)
             lower, upper = self._bounds(known, self._kinds[column], kind)
-        except (ValueError, IndexError, struct.error, InvalidOperation):
+        except (
+            ValueError, IndexError, TypeError, AttributeError, struct.error, InvalidOperation,
+        ):  # fmt: skip
             return None
         if nulls < 0:
             return None
@@ -174,12 +176,13 @@ class OrcTail:
         codec = _number(self._script, 2)
         if codec == 0:
             return section
-        parts, at = [], 0
+        parts, at, room = [], 0, unpacked_bytes()
         while at < len(section):
             header = int.from_bytes(section[at : at + 3], "little")
             chunk = section[at + 3 : at + 3 + (header >> 1)]
             at += 3 + (header >> 1)
-            parts.append(chunk if header & 1 else _unpacked(codec, chunk))
+            parts.append(chunk if header & 1 else _unpacked(codec, chunk, room))
+            room -= len(parts[-1])
         return b"".join(parts)
 
 
@@ -192,8 +195,7 @@ def _are_counted(statistics: Sequence[bytes], rows: int) -> bool:
     return _number(_message(statistics[0]), 1) == rows
 
 
-def _unpacked(codec: int, chunk: bytes) -> bytes:
-    room = unpacked_bytes()
+def _unpacked(codec: int, chunk: bytes, room: int) -> bytes:
     if codec == 1:
         return inflated(chunk, room)
     if codec == 2:
@@ -205,6 +207,8 @@ def _unpacked(codec: int, chunk: bytes) -> bytes:
 
 def _message(data: bytes) -> Message:
     """Split a message into its fields (Protocol Buffers encoding)."""
+    if not isinstance(data, bytes):  # a number stands where a message should
+        raise ValueError("a field is not a message")  # noqa: TRY004 - in the file, not an argument
     fields: dict[int, list[Any]] = {}
     at, end = 0, len(data)
     while at < end:

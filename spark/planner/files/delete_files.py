@@ -9,6 +9,7 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
 from icecomb.format.rows.deletes.position_delete import only_target
+from icecomb.format.rows.deletes.vector_reader import check_stated_rows
 from icecomb.format.spec.partition import partition_key
 from icecomb.spark.planner.protocol import (
     DeleteFile,
@@ -56,8 +57,16 @@ class ReadDeleteFiles:
         )
 
     def by_position(self, task: FileScanTask) -> PositionDeleteFiles | None:
-        """Return the position deletes of a task's file; None if it has none."""
-        files = tuple(self._number(file) for file in position_delete_files(task))
+        """Return the position deletes of a task's file; None if it has none.
+
+        Raises:
+            CorruptFileError: If a deletion vector is said to delete more rows than there are.
+        """
+        found = position_delete_files(task)
+        for file in found:
+            if file.is_deletion_vector:
+                check_stated_rows(file, task.file.record_count)
+        files = tuple(map(self._number, found))
         return PositionDeleteFiles(task.file.file_path, files) if files else None
 
     def _number(self, file: DataFile) -> int:

@@ -353,6 +353,21 @@ def test_a_damaged_list_is_removed_and_other_files_are_left_alone(table: Table) 
     assert other.exists()
 
 
+@pytest.mark.parametrize("names", [["x"] * 100_000, [None]])
+def test_a_list_that_names_no_files_is_removed(table: Table, names: list[str | None]) -> None:
+    """Equal rows take no bytes: a list of a kilobyte would be gigabytes of names."""
+    path = (
+        Path(table.location()) / "metadata/icecomb-gc-00000000-0000-0000-0000-000000000000.parquet"
+    )
+    facts = {"table-uuid": str(table.metadata.table_uuid), "table-location": table.location()}
+    kinds = pa.array(["data_files"] * len(names))
+    written = pa.table({"location": pa.array(names, pa.string()), "kind": kinds})
+    pq.write_table(written.replace_schema_metadata(facts), path, compression="zstd")
+    os.utime(path, (time.time() - 3600,) * 2)
+    assert collect_left(table.io, table.metadata) == Deleted()
+    assert not path.exists()
+
+
 def test_a_transaction_that_is_given_up_leaves_no_list(table: Table) -> None:
     transaction = table.transaction()
     with transaction.expire_snapshots() as expire:

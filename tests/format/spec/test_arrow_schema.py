@@ -29,6 +29,16 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
+
+def test_halves_of_characters_are_named_errors_in_names_and_no_matter_in_comments() -> None:
+    kind = StructType((NestedField(2, "\udc00", LongType()),))
+    for field in (NestedField(1, "\ud800", LongType()), NestedField(1, "a", kind)):
+        with pytest.raises(SchemaError, match=r"column \d, '.ud.00', is not valid Unicode"):
+            schema_to_pyarrow(Schema((field,)))
+    schema = schema_to_pyarrow(Schema((NestedField(1, "a", LongType(), doc="\ud800"),)))
+    assert schema.field("a").metadata[b"doc"] == b"?"
+
+
 EVERYTHING = Schema(
     (
         NestedField(1, "b", BooleanType()),

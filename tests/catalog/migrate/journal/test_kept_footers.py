@@ -23,6 +23,8 @@ from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal import kept_footers
 from icecomb.catalog.migrate.journal.journal import FOLDER
 from icecomb.catalog.migrate.planning import file_survey
+from icecomb.catalog.migrate.source.footer_row import KEPT
+from icecomb.catalog.report.progress import SILENT
 from icecomb.format.rows.files.described_file import FileDescriber
 from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
@@ -404,3 +406,16 @@ def test_files_that_change_places_between_look_and_turn_are_looked_at_again(
         assert made.scan(f"id = {number}").to_arrow()["id"].to_pylist() == [number]
     if target:
         table.catalog.drop_table(target)
+
+
+def test_equal_footers_of_few_bytes_are_passed_over(tmp_path: Path) -> None:
+    """A dictionary of one value makes any number of rows of a kilobyte."""
+    count = 1 << 20
+    values = {pa.string(): "x", pa.binary(): b"x", pa.int64(): 0}
+    columns = [pa.array([values[kind]] * count, kind) for kind in KEPT.types]
+    pq.write_table(pa.Table.from_arrays(columns, schema=KEPT), tmp_path / "x", compression="zstd")
+    data = (tmp_path / "x").read_bytes()
+    assert len(data) < 50_000
+    (tmp_path / kept_footers._name(data)).write_bytes(data)
+    found = kept_footers.KeptFooters(FileIO(), [str(tmp_path)], SILENT, None)
+    assert not len(found._ordered)

@@ -24,6 +24,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.input_limit import UNPACKED
 from icecomb.format.rows.deletes.deletion_vector import (
     BLOB_TYPE,
     DamagedVectorError,
@@ -388,6 +389,25 @@ def test_a_vector_has_no_more_rows_than_its_data_file(tmp_path, data):
     vector = vector_file(tmp_path / "v.puffin", data.file_path, blob_of(1), data.record_count + 1)
     with pytest.raises(CorruptFileError, match=r"states \d+ deleted rows of a file of \d+"):
         PositionDeletes(FileIO()).of(data, [vector])
+
+
+def test_a_vector_of_a_file_with_as_many_rows_has_a_limit_too(tmp_path, data, monkeypatch):
+    """A manifest may state any number of rows, for both."""
+    positions = np.arange(0, 1 << 18)
+    path = tmp_path / "v.puffin"
+    vector = vector_file(path, data.file_path, encode_vector(positions), len(positions))
+    large = replace(data, record_count=1 << 40)
+    assert len(PositionDeletes(FileIO()).of(large, [vector])) == len(positions)
+    monkeypatch.setenv(UNPACKED.name, "1")
+    for read in (
+        lambda: PositionDeletes(FileIO()).of(large, [vector]),
+        lambda: VectorReader(FileIO()).positions(vector),
+        lambda: positions_by_path(FileIO(), vector),
+    ):
+        with pytest.raises(
+            CorruptFileError, match=r"262144 deleted rows, more than .*ICECOMB_MAX_UNPACKED_MIB"
+        ):
+            read()
 
 
 def test_a_vector_takes_the_place_of_position_delete_files(tmp_path, write_file):

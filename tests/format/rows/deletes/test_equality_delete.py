@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThan
+from icecomb.format.input_limit import UNPACKED
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -64,6 +65,18 @@ def write(folder, name, rows, fields, *, equality_ids=None):
         file_size_in_bytes=path.stat().st_size,
         equality_ids=equality_ids,
     )
+
+
+def test_the_keys_of_a_file_have_a_limit(tmp_path, monkeypatch):
+    """A dictionary of one long value makes any number of long rows of a few bytes."""
+    rows = [{"name": "a" * 1000}] * 2000
+    file = write(tmp_path, "d.parquet", rows, FIELDS[1:2], equality_ids=(2,))
+    assert file.file_size_in_bytes < 10_000
+    data = write(tmp_path, "a.parquet", [{"id": 1, "name": "b"}], FIELDS)
+    assert left(tmp_path, data, file) == [0]
+    monkeypatch.setenv(UNPACKED.name, "1")
+    with pytest.raises(CorruptFileError, match=r"d\.parquet holds keys .*ICECOMB_MAX_UNPACKED_MIB"):
+        left(tmp_path, data, file)
 
 
 def left(folder, data, *deletes, row_filter=None, fields=FIELDS, **options):

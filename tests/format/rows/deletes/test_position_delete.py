@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import orc
 
+from icecomb.format.avro.container import header_bytes
+from icecomb.format.avro.encoder import encode_long
+from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import GreaterThanOrEqual
-from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.input_limit import UNPACKED
+from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.rows.deletes.position_delete import (
     PositionDeletes,
     distinct,
@@ -23,9 +32,10 @@ from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
-from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.types import LongType, NestedField, StringType, StructType
 from icecomb.format.storage.file_io import FileIO
 
+COLUMNS = (DELETE_FILE_PATH, DELETE_FILE_POS)
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 
 
@@ -64,6 +74,37 @@ def read(folder, *tasks, **options):
 
 def ids(table):
     return table["id"].to_pylist()
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO])
+def test_a_delete_file_has_no_more_rows_than_memory_is_for(tmp_path, file_format, monkeypatch):
+    """A few bytes may be any number of equal rows."""
+    name = str(tmp_path / "d")
+    rows = pa.table({"file_path": ["a"] * 90_000, "pos": [0] * 90_000})
+    kinds = (StringType(), LongType())
+    fields = [NestedField(f.field_id, f.name, kind) for f, kind in zip(COLUMNS, kinds, strict=True)]
+    if file_format is FileFormat.PARQUET:
+        pq.write_table(rows, name)
+    elif file_format is FileFormat.ORC:
+        orc.write_table(rows, name)
+    else:
+        block = (b"\x02a" + b"\0") * 90_000
+        schema = avro_schema(StructType(tuple(replace(f, required=True) for f in fields)), "d")
+        head = header_bytes({"avro.schema": json.dumps(schema), "avro.codec": "null"}, bytes(16))
+        size = encode_long(90_000) + encode_long(len(block))
+        Path(name).write_bytes(head + size + block + bytes(16))
+    file = DataFile(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=name,
+        file_format=file_format,
+        record_count=90_000,
+        file_size_in_bytes=Path(name).stat().st_size,
+    )
+    assert len(positions_by_path(FileIO(), file)["a"]) == 90_000
+    monkeypatch.setenv(UNPACKED.name, "1")
+    for stated in (90_000, -1):
+        with pytest.raises(CorruptFileError, match=r"holds .* rows, more than .*MAX_UNPACKED_MIB"):
+            positions_by_path(FileIO(), replace(file, record_count=stated))
 
 
 @pytest.mark.parametrize("facts", [{}, {"referenced_data_file": "a"}])

@@ -110,7 +110,7 @@ SEVERAL = encode_bitmap(np.concatenate([np.arange(0, 40, 3), np.arange(70_000, 7
 
 DAMAGED = {
     "fewer": (ONE, 2, "has 1 positions, not 2"),
-    "more": (ONE, 0, "has 1 positions, not 0"),
+    "more": (ONE, 0, "has at least 1 positions, not 0"),
     "cut": (ONE[:-2], 1, "extends beyond its end"),
     "longer": (ONE + "00", 1, "has 1 bytes behind its bitmaps"),
     "nothing": ("", 0, "extends beyond its end"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from decimal import Decimal
 
 import numpy as np
@@ -14,6 +15,7 @@ from pyarrow import orc
 
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.filter_argument import as_expression
+from icecomb.format.input_limit import UNPACKED
 from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.rows.orc.reader import OrcReader
 from icecomb.format.rows.orc.tail import OrcTail
@@ -220,3 +222,63 @@ def test_a_damaged_tail_is_a_value_error(data):
         OrcTail(data)
     except ValueError:
         return
+
+
+def message(**fields):
+    """A protocol buffer message, of the names of fields f1, f2 ...: numbers, or bytes."""
+    out = b""
+    for name, values in fields.items():
+        for value in values if isinstance(values, list) else [values]:
+            number = int(name[1:]) << 3
+            out += bytes([number]) + number_of(value) if isinstance(value, int) else (
+                bytes([number | 2]) + number_of(len(value)) + value
+            )  # fmt: skip
+    return out
+
+
+def number_of(value):
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def tail_of(kind, statistics, codec=0):
+    """The tail of a file of one column and one stripe."""
+    script = message(f2=codec, f6=6)
+    types = [message(f1=12), message(f1=kind)]
+    totals = [message(f1=9), statistics]
+    footer = message(f3=[message(f1=3, f5=9)], f4=types, f6=9, f7=totals)
+    return OrcTail(message(f1=script, f2=footer, f3=99, f4=9))
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind", "field", "wrong"),
+    [
+        (4, LongType(), 2, message(f1=b"x", f2=b"y")),
+        (4, LongType(), 2, 7),
+        (6, DoubleType(), 3, message(f1=1, f2=2)),
+        (7, StringType(), 4, message(f1=1, f2=2)),
+        (14, DecimalType(9, 2), 6, message(f1=1, f2=2)),
+        (15, DateType(), 7, message(f1=b"x", f2=b"y")),
+        (9, TimestampType(), 9, message(f3=b"x", f4=b"y")),
+    ],
+)
+def test_statistics_of_another_kind_are_not_used(stored, kind, field, wrong):
+    statistics = message(f1=9, **{f"f{field}": wrong})
+    tail = tail_of(stored, statistics)
+    assert tail.total(1, kind) == (None, None)
+    tail.load_statistics(message(f1=[message(f1=[message(f1=9), statistics])]))
+    assert tail.chunk(0, 1, kind) is None
+    with pytest.raises(ValueError, match="not a message"):
+        tail.load_statistics(message(f1=7))
+
+
+def test_all_statistics_of_a_file_have_one_limit(monkeypatch):
+    monkeypatch.setenv(UNPACKED.name, "1")
+    packer = zlib.compressobj(9, wbits=-15)
+    chunk = packer.compress(bytes(600_000)) + packer.flush()
+    part = (len(chunk) << 1).to_bytes(3, "little") + chunk
+    with pytest.raises(ValueError, match=UNPACKED.name):
+        tail_of(4, b"", codec=1).load_statistics(part * 3)

@@ -83,6 +83,11 @@ final class AvroFormatReader implements FormatReader {
         BinaryDecoder sizes = DecoderFactory.get().directBinaryDecoder(in, null);
         rows += sizes.readLong();
         long size = sizes.readLong();
+        if (size < 0) {
+          throw new IOException(
+              "Avro file " + request.path() + " has a block of " + size + " bytes"
+                  + "\n  hint: restore the file from a backup, or read an older snapshot");
+        }
         block = in.getPos() + size + DataFileConstants.SYNC_SIZE;
       }
     }

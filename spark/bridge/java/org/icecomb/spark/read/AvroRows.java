@@ -76,6 +76,7 @@ final class AvroRows implements DatumReader<Void> {
 
   @Override
   public void setSchema(Schema schema) {
+    AvroSchemaSize.check(schema);
     boolean named = !hasIds(schema);
     mapping = named ? request.mapping() : null;
     if (named && mapping == null && !schema.getFields().isEmpty()) {
@@ -297,11 +298,21 @@ final class AvroRows implements DatumReader<Void> {
             mark.element(),
             inside(mapping, "element"),
             name + ".element");
+    long[] left = {
+      AvroSchemaSize.isEmpty(file.getElementType()) ? AvroSchemaSize.MOST_EMPTY : Long.MAX_VALUE
+    };
     return (in, to) -> {
       int first = to.arrayData().getElementsAppended();
       int row = to.appendArray(0);
       int count = 0;
       for (long n = in.readArrayStart(); n != 0; n = in.arrayNext()) {
+        left[0] -= n;
+        if (left[0] < 0) {
+          throw new IOException(
+              "column " + name + " has more than " + AvroSchemaSize.MOST_EMPTY
+                  + " elements that take no bytes"
+                  + "\n  hint: restore the file from a backup, or read an older snapshot");
+        }
         for (long i = 0; i < n; i++) {
           element.read(in, to.arrayData());
           count++;

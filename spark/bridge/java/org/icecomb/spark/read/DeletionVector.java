@@ -6,6 +6,9 @@ import java.io.IOException;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.zip.CRC32;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
@@ -23,11 +26,12 @@ final class DeletionVector implements ExecutorCache.Sized {
   private static final int MAGIC = 0xD1D33964;
   private static final int CHECKSUM_BYTES = 4;
   private static final int HEAD_BYTES = 8;
+  private static final int PIECE = 1 << 24;
 
   private final DeleteFile place;
   private final byte[] blob;
 
-  private DeletionVector(DeleteFile place, byte[] blob) {
+  DeletionVector(DeleteFile place, byte[] blob) {
     this.place = place;
     this.blob = blob;
   }
@@ -40,9 +44,15 @@ final class DeletionVector implements ExecutorCache.Sized {
 
   private static byte[] read(ColumnarReaderFactory factory, DeleteFile place) throws IOException {
     Path path = new Path(place.path());
-    byte[] blob = new byte[place.length()];
     try (FSDataInputStream in = path.getFileSystem(factory.configuration()).open(path)) {
+      byte[] blob = new byte[Math.min(place.length(), PIECE)];
       in.readFully(place.offset(), blob);
+      // in pieces, as memory is allocated for what a damaged manifest states
+      while (blob.length < place.length()) {
+        int read = blob.length;
+        blob = Arrays.copyOf(blob, (int) Math.min(place.length(), 2L * read));
+        in.readFully(place.offset() + read, blob, read, blob.length - read);
+      }
       return blob;
     } catch (FileNotFoundException e) {
       throw new IOException("A delete file of the table is missing: " + place.path(), e);
@@ -75,8 +85,10 @@ final class DeletionVector implements ExecutorCache.Sized {
   }
 
   private long[] bitmap(ByteBuffer content) throws IOException {
-    long[] positions = new long[Math.toIntExact(place.rows())];
-    int found = 0;
+    // positions take memory only when the bitmaps, which are small, have as many
+    List<RoaringBitmap> low = new ArrayList<>();
+    List<Long> keys = new ArrayList<>();
+    long found = 0;
     long bitmaps = content.getLong();
     long lastKey = -1;
     for (long i = 0; i < bitmaps; i++) {
@@ -88,17 +100,29 @@ final class DeletionVector implements ExecutorCache.Sized {
         throw damaged(place, "is not a bitmap", e);
       }
       content.position(content.position() + bitmap.serializedSizeInBytes());
-      if (key <= lastKey || bitmap.getLongCardinality() > positions.length - found) {
-        throw damaged(place, "has other positions than " + positions.length + " in order", null);
+      found += bitmap.getLongCardinality();
+      if (key <= lastKey || found > place.rows()) {
+        throw damaged(place, "has other positions than " + place.rows() + " in order", null);
       }
       lastKey = key;
-      PeekableIntIterator low = bitmap.getIntIterator();
-      while (low.hasNext()) {
-        positions[found++] = key << Integer.SIZE | Integer.toUnsignedLong(low.next());
+      if (!bitmap.isEmpty()) {
+        keys.add(key);
+        low.add(bitmap);
       }
     }
-    if (found != positions.length || content.hasRemaining()) {
+    if (found != place.rows() || content.hasRemaining()) {
       throw damaged(place, "has " + found + " positions, its manifest says " + place.rows(), null);
+    }
+    long[] positions = new long[Math.toIntExact(found)];
+    int count = 0;
+    for (int i = 0; i < low.size(); i++) {
+      PeekableIntIterator next = low.get(i).getIntIterator();
+      while (next.hasNext()) {
+        positions[count++] = keys.get(i) << Integer.SIZE | Integer.toUnsignedLong(next.next());
+      }
+    }
+    if (count != found) {
+      throw damaged(place, "has containers with other counts than they state", null);
     }
     return positions;
   }

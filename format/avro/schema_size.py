@@ -1,0 +1,234 @@
+"""The size of a schema when each reference to a named type stands for the whole type.
+
+A type may be referred to twice by the next one, and so on: a few hundred bytes expand to more types
+than any memory holds. And values may take no bytes, so that a file states any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icecomb.format.input_limit import FIXED, TYPES, UNPACKED, unpacked_bytes
+
+_LEAST: Final = {
+    "null": 0,
+    "boolean": 1,
+    "int": 1,
+    "long": 1,
+    "float": 4,
+    "double": 8,
+    "bytes": 1,
+    "string": 1,
+}
+_VALUE_BYTES: Final = 256
+"""About the memory of a value that takes no bytes in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSize:
+    """The size of a schema.
+
+    Attributes:
+        types: The number of types in it, unions and their branches among them.
+        least: The least number of bytes of a value.
+        has_empty_items: Whether there are arrays of values that take no bytes.
+    """
+
+    types: int
+    least: int
+    has_empty_items: bool = False
+
+    def check_count(self, count: int, size: int) -> None:
+        """Check the number of values that a block states.
+
+        Args:
+            count: The number of values.
+            size: The length of the block, in bytes.
+
+        Raises:
+            ValueError: If the block cannot hold as many.
+        """
+        if count * self.least > size:
+            raise ValueError(f"a block states {count} records, more than its bytes can hold")
+        if count > size and count > most_empty():
+            raise ValueError(f"a block states {count} empty records, {_above()}")
+
+
+def schema_size(schema: Any) -> SchemaSize:
+    """Return the size of a schema.
+
+    Args:
+        schema: The schema as JSON values.
+
+    Raises:
+        ValueError: If it is larger than `TYPES`, a type contains itself or is not one of Avro, or
+            the size of a `fixed` is not from 0 to `FIXED`.
+    """
+    try:
+        return _size(schema, {})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"its schema is not an Avro schema ({type(error).__name__}: {error})"
+        ) from error
+
+
+def most_empty() -> int:
+    """Return the most values of a file that may take no bytes."""
+    return unpacked_bytes() // _VALUE_BYTES
+
+
+def check_empty_items(schema: Any, data: bytes, count: int, most: int) -> None:
+    """Check how many items without bytes some values have in all arrays.
+
+    Args:
+        schema: The plain schema of the values.
+        data: The values, encoded.
+        count: The number of values.
+        most: The most such items.
+
+    Raises:
+        IndexError, ValueError: If there are more, or the bytes are damaged.
+    """
+    walk = _Walk(data, most)
+    for _ in range(count):
+        walk.value(schema)
+
+
+def _size(schema: Any, known: dict[str, SchemaSize | None]) -> SchemaSize:
+    if isinstance(schema, str):
+        name = schema.rpartition(".")[2]
+        if name not in known:
+            return SchemaSize(1, _LEAST.get(schema, 1))
+        found = known[name]
+        if found is None:
+            raise ValueError(f"its type {name} contains itself")
+        return found
+    if isinstance(schema, list):
+        branches = [_size(branch, known) for branch in schema]
+        least = min((branch.least for branch in branches), default=0)
+        return _joined(branches, 1 + least)
+    named = "name" in schema
+    name = schema["name"].rpartition(".")[2] if named else ""
+    before = known.get(name)
+    if named:
+        known[name] = None
+    size = _of_complex(schema, known)
+    if named:  # another type of that name, in another namespace, may be meant
+        known[name] = size if before is None or size.types > before.types else before
+    return size
+
+
+def _of_complex(schema: Any, known: dict[str, SchemaSize | None]) -> SchemaSize:
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        if not all(isinstance(field["name"], str) for field in schema["fields"]):
+            raise ValueError("a field has no name")
+        fields = [_size(field["type"], known) for field in schema["fields"]]
+        return _joined(fields, sum(field.least for field in fields))
+    if kind == "array":
+        items = _size(schema["items"], known)
+        return _joined([items], 1, is_empty=items.least == 0)
+    if kind == "map":
+        return _joined([_size(schema["values"], known)], 1)
+    if kind == "fixed":
+        return SchemaSize(1, _fixed(schema["size"]))
+    if kind == "enum":
+        return SchemaSize(1, 1)
+    return _size(kind, known)
+
+
+def _joined(parts: Iterable[SchemaSize], least: int, *, is_empty: bool = False) -> SchemaSize:
+    types = 1
+    for part in parts:
+        types += part.types
+        is_empty = is_empty or part.has_empty_items
+    if types > TYPES.value:
+        raise ValueError(f"its schema has more types than the limit ({TYPES})")
+    return SchemaSize(types, least, is_empty)
+
+
+def _fixed(size: Any) -> int:
+    if type(size) is not int or size < 0:
+        raise ValueError(f"a fixed value of {size!r} bytes is none")
+    if size > FIXED.value:
+        raise ValueError(f"a fixed value of {size} bytes is longer than the limit ({FIXED})")
+    return size
+
+
+def _above() -> str:
+    return f"more than a file may have by the limit ({UNPACKED})"
+
+
+class _Walk:
+    """A pass over encoded values that makes nothing of them."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        self._data = data
+        self._at = 0
+        self._left = most
+
+    def value(self, schema: Any) -> None:
+        """Pass over a value of a plain schema."""
+        if isinstance(schema, list):
+            self.value(schema[self._index()])
+        elif isinstance(schema, str):
+            self._primitive(schema)
+        elif schema["type"] == "record":
+            for field in schema["fields"]:
+                self.value(field["type"])
+        elif schema["type"] == "fixed":
+            self._advance(schema["size"])
+        elif schema["type"] == "enum":
+            self._long()
+        else:
+            self._items(schema)
+
+    def _primitive(self, kind: str) -> None:
+        if kind in ("bytes", "string"):
+            self._advance(self._index())
+        elif kind in ("int", "long"):
+            self._long()
+        else:
+            self._advance(_LEAST[kind])
+
+    def _items(self, schema: Any) -> None:
+        inner = schema.get("items")
+        is_empty = inner is not None and _size(inner, {}).least == 0
+        while count := self._long():
+            if count < 0:
+                count = -count
+                self._long()
+            if is_empty:
+                self._left -= count
+                if self._left < 0:
+                    raise ValueError(f"its arrays have empty items, {_above()}")
+                continue
+            for _ in range(count):
+                if inner is None:
+                    self._advance(self._index())
+                self.value(schema["values"] if inner is None else inner)
+
+    def _index(self) -> int:
+        found = self._long()
+        if found < 0:
+            raise ValueError("a length or a branch is negative")
+        return found
+
+    def _advance(self, size: int) -> None:
+        self._at += size
+        if self._at > len(self._data):
+            raise ValueError("it ends too early")
+
+    def _long(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number is too long")

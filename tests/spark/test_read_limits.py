@@ -1,0 +1,65 @@
+"""Executors refuse what a few bytes make of all their memory, and read what Python writes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from icecomb.catalog.java import compile_jar, find_java
+from icecomb.format.rows.deletes.deletion_vector import encode_vector
+from icecomb.spark.jar import bridge_jar, spark_home
+from tests.format.avro.test_schema_size import doubling, record
+from tests.format.rows.deletes.deletion_vectors import runs_of
+
+SOURCE = Path(__file__).parents[1] / "peers/ReadLimits.java"
+EMPTY = record("e")
+FIXED = {"type": "fixed", "name": "f", "size": 1 << 20}
+SCHEMAS = [
+    (record("r", "int", ["null", "string"]), "false"),
+    (EMPTY, "true"),
+    (record("r", "null", record("e", {"type": "fixed", "name": "z", "size": 0})), "true"),
+    (record("r", ["null", EMPTY], {"type": "array", "items": "null"}), "false"),
+    (doubling(40), "UnsupportedOperationException: .* has more than 100000 types"),
+    (record("r", ["null", "r"]), "UnsupportedOperationException: .* contains itself"),
+    (record("r", FIXED), "UnsupportedOperationException: .* fixed length of 1048576 bytes"),
+]
+SOME = encode_vector(np.array([1, 5, *range(70_000, 80_000), (1 << 32) + 7], np.int64))
+VECTORS = [
+    (SOME, 10_003, "1 5 70000 .* of 10003"),
+    (SOME, 10_002, "IOException: .* has other positions than 10002"),
+    (SOME, 1 << 40, "IOException: .* has 10003 positions, its manifest says 1099511627776"),
+    (SOME[:-1], 10_003, "IOException: .* states another length"),
+    (runs_of(4), 4 << 16, "0 1 2 3 4 5 6 7 8 of 262144"),
+    (runs_of(32_768), 5, "IOException: .* has other positions than 5"),
+]
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[str]:
+    classes = f"{spark_home().jars}{os.sep}*{os.pathsep}{bridge_jar()}"
+    key = f"{zlib.crc32(SOURCE.read_bytes()):x}-{bridge_jar().stem}"
+    jar = compile_jar([SOURCE], classes, "read-limits", key)
+    lines = [f"schema - {json.dumps(schema)}" for schema, _ in SCHEMAS]
+    lines += [f"vector {rows} {base64.b64encode(blob).decode()}" for blob, rows, _ in VECTORS]
+    done = subprocess.run(
+        [find_java(), "-Xmx128m", "-cp", f"{classes}{os.pathsep}{jar}",
+         "org.icecomb.spark.read.ReadLimits"],
+        input="\n".join(lines), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("number", range(len(SCHEMAS) + len(VECTORS)))
+def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
+    expected: list[Any] = [*SCHEMAS, *VECTORS]
+    assert re.match(expected[number][-1], answers[number]), answers[number]
