@@ -10,7 +10,6 @@ from packaging.version import Version
 
 MENDED = {
     "filelock": ("3.20.1", "CVE-2025-68146: a lock file that is a link truncates its target"),
-    "jinja2": ("3.1.6", "CVE-2025-27516, CVE-2024-56326: out of the sandbox"),
     "pyarrow": ("14.0.1", "CVE-2023-47248: a file runs code when it is read"),
     "pyyaml": ("5.4", "CVE-2020-14343: a document runs code when it is read"),
     "requests": ("2.32.4", "CVE-2024-47081: .netrc for another host; CVE-2024-35195: no check"),

@@ -107,7 +107,7 @@ import os, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"pyspark", "duckdb", "pandas", "jinja2", "boto3"}:
+        if name.partition(".")[0] in {"pyspark", "duckdb", "pandas", "boto3"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())

@@ -23,11 +23,6 @@ _PROMETHEUS: Final = "prometheus"
     "--orphans", is_flag=True, help="Find files that nothing refers to; lists the folders."
 )
 @click.option(
-    "--every-file",
-    is_flag=True,
-    help="Read all manifests, also those that partition statistics spare.",
-)
-@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=8,
@@ -53,7 +48,6 @@ def health(
     tables: tuple[str, ...],
     *,
     orphans: bool,
-    every_file: bool,
     jobs: int,
     form: str | None,
     page: str | None,
@@ -69,17 +63,12 @@ def health(
 
     if form is not None and form in FORMS:
         application.form = form
-    template = None
     if page is not None:
         health_page.check_writable(page)
-        template = health_page.template()
-    # the page draws the sizes of all files
-    whole = every_file or page is not None
-    examined = _examined(application, tables, jobs, orphans=orphans, every_file=whole)
-    found = sorted(examined, key=lambda one: one.rank)
+    found = sorted(_examined(application, tables, jobs, orphans=orphans), key=lambda one: one.rank)
     options = _catalog_options(application)
-    if template is not None and page is not None:
-        health_page.write(template, page, found, options)
+    if page is not None:
+        health_page.write(page, found, options)
         application.warn(f"wrote {page}")
     if form == _PROMETHEUS:
         show_prometheus(found)
@@ -91,38 +80,29 @@ def health(
 
 
 def _examined(
-    application: Application,
-    tables: Sequence[str],
-    jobs: int,
-    *,
-    orphans: bool,
-    every_file: bool,
+    application: Application, tables: Sequence[str], jobs: int, *, orphans: bool
 ) -> Iterator[TableHealth]:
     from icecomb.catalog.health import check_health
 
     for table in dict.fromkeys(tables):
         if "/" in table:
-            yield _of_folder(table, orphans=orphans, every_file=every_file)
+            yield _of_folder(table, orphans=orphans)
     names = [name for name in tables if "/" not in name]
     if names or not tables:
         yield from check_health(
             application.catalog(),
             names or "*",
             orphans=orphans,
-            every_file=every_file,
             jobs=jobs,
             progress=application.progress,
         )
 
 
-def _of_folder(table: str, *, orphans: bool, every_file: bool) -> TableHealth:
+def _of_folder(table: str, *, orphans: bool) -> TableHealth:
     from icecomb.catalog import open_table
     from icecomb.catalog.health.examination import attempted
 
-    return attempted(
-        table,
-        lambda: open_table(table).maintenance.health(orphans=orphans, every_file=every_file),
-    )
+    return attempted(table, lambda: open_table(table).maintenance.health(orphans=orphans))
 
 
 def _catalog_options(application: Application) -> list[str]:

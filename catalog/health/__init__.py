@@ -4,7 +4,7 @@
 
     lake = load_catalog("lake")
     for found in health.check_health(lake, ["sales.*"]):
-        print(found.table, found.score, [one.command for one in found.findings])
+        print(found.table, [one.command for one in found.findings])
 
 `table.maintenance.health()` checks one table; the command is `icecomb health`.
 """
@@ -28,7 +28,6 @@ def check_health(
     names: str | Iterable[str | tuple[str, ...]] = "*",
     *,
     orphans: bool = False,
-    every_file: bool = False,
     jobs: int = 8,
     progress: Progress = SILENT,
 ) -> Iterator[TableHealth]:
@@ -37,14 +36,13 @@ def check_health(
     Nothing is changed. A table that cannot be read stops nothing: its health has the reason.
 
     >>> for found in check_health(lake, "sales.*"):  # doctest: +SKIP
-    ...     print(found.table, found.score.total)
+    ...     print(found.table, len(found.findings))
 
     Args:
         catalog: The catalog of the tables.
         names: One name or several: each `db.table`, or a pattern such as `db.*`, where * matches
             any characters; `db` means all tables of a namespace, `*` all of the catalog.
         orphans: Whether to search for files that nothing refers to, which lists all folders.
-        every_file: Whether to read all manifests, partition statistics or not.
         jobs: Number of tables examined at once.
         progress: Reporter of each finished table.
 
@@ -55,10 +53,8 @@ def check_health(
     from icecomb.catalog.health.selection import select_tables
     from icecomb.format.argument import check_flags, checked_int
 
-    check_flags(orphans=orphans, every_file=every_file)
+    check_flags(orphans=orphans)
     jobs = checked_int("jobs", jobs, 1)
     given = [names] if isinstance(names, str) else list(names)
     chosen = select_tables(catalog, given)
-    return examine_all(
-        catalog, chosen, orphans=orphans, every_file=every_file, jobs=jobs, progress=progress
-    )
+    return examine_all(catalog, chosen, orphans=orphans, jobs=jobs, progress=progress)

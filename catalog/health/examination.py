@@ -11,13 +11,9 @@ import numpy as np
 from icecomb.catalog.health.command import Remedies, break_lock, name_of
 from icecomb.catalog.health.examined import Examined, limits_of, rewrite_of
 from icecomb.catalog.health.file_finding import file_findings
-from icecomb.catalog.health.known_partitions import known_partitions
 from icecomb.catalog.health.metadata_finding import metadata_findings
-from icecomb.catalog.health.score import score_of
 from icecomb.catalog.health.table_health import (
-    Charts,
     HealthFinding,
-    PartitionFacts,
     TableFacts,
     TableHealth,
     worst_first,
@@ -25,26 +21,22 @@ from icecomb.catalog.health.table_health import (
 from icecomb.catalog.report.finding import Severity
 from icecomb.catalog.report.progress import Progress, each
 from icecomb.format.errors import IcecombError, MetastoreError, ValidationError
-from icecomb.format.inspect.file_census import WORKERS, CensusLimits, FileCensus, take_census
-from icecomb.format.inspect.manifest_overlap import partition_values
+from icecomb.format.inspect.file_census import WORKERS, FileCensus, take_census
 from icecomb.format.manifests.manifest_list import read_manifests
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
     from icecomb.catalog.identifier import AbandonedLock, Identifier
     from icecomb.catalog.table.table import Table
-    from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.maintenance.rewrite_options import RewriteOptions
 
 _DAY_MS: Final = 86_400_000
-_PARTITIONS: Final = 20
-_COMMIT_CLASSES: Final = 60
-_NAME_LENGTH: Final = 200
 LockedTables = Callable[["Table"], "Sequence[AbandonedLock] | MetastoreError"]
 
 
-def examine(table: Table, *, orphans: bool = False, every_file: bool = False) -> TableHealth:
+def examine(table: Table, *, orphans: bool = False) -> TableHealth:
     """Examine a table as of when this object was loaded; see `Maintenance.health`."""
-    return _Examination(table, orphans=orphans, every_file=every_file).result(_asked_for)
+    return _Examination(table, orphans=orphans).result(_asked_for)
 
 
 def examine_all(
@@ -52,7 +44,6 @@ def examine_all(
     names: Iterable[Identifier],
     *,
     orphans: bool,
-    every_file: bool,
     jobs: int,
     progress: Progress,
 ) -> Iterator[TableHealth]:
@@ -63,8 +54,7 @@ def examine_all(
 
     def health(name: Identifier) -> TableHealth:
         table = catalog.load_table(name)
-        found = _Examination(table, orphans=orphans, every_file=every_file, threads=threads)
-        return found.result(locks)
+        return _Examination(table, orphans=orphans, threads=threads).result(locks)
 
     def attempt(name: Identifier) -> TableHealth:
         return attempted(".".join(name), lambda: health(name))
@@ -102,13 +92,10 @@ def _once(catalog: Catalog) -> LockedTables:
 class _Examination:
     """One examination of a table."""
 
-    def __init__(
-        self, table: Table, *, orphans: bool, every_file: bool, threads: int = WORKERS
-    ) -> None:
+    def __init__(self, table: Table, *, orphans: bool, threads: int = WORKERS) -> None:
         self._table = table
         self._metadata = table.metadata
         self._orphans = orphans
-        self._every_file = every_file
         self._threads = threads
         self._name = name_of(table)
 
@@ -116,15 +103,12 @@ class _Examination:
         """Return the table's health."""
         metadata, io = self._metadata, self._table.io
         rewrite = rewrite_of(metadata)
-        limits = limits_of(metadata, rewrite)
-        census = self._census(limits)
-        bare = [n for n, spec in metadata.specs().items() if spec.is_unpartitioned]
+        census = self._census(rewrite)
         examined = Examined(
             metadata,
             io,
             rewrite,
             census,
-            score_of(census, limits.undersized, bare),
             self._facts(census),
             Remedies(self._table),
             int(time.time() * 1000),
@@ -136,23 +120,17 @@ class _Examination:
             *self._locks(locks),
             *(self._orphan_files(examined) if self._orphans else ()),
         ]
-        charts = Charts(census.sizes, _largest(metadata, census), _commits(metadata))
-        return TableHealth(
-            self._name, examined.score, worst_first(findings), examined.facts, charts
-        )
+        return TableHealth(self._name, worst_first(findings), examined.facts)
 
-    def _census(self, limits: CensusLimits) -> FileCensus:
+    def _census(self, rewrite: RewriteOptions) -> FileCensus:
         metadata, io = self._metadata, self._table.io
         snapshot = metadata.current_snapshot()
         if snapshot is None:
             return FileCensus()
-        manifests = read_manifests(io, snapshot)
-        known = (
-            None
-            if self._every_file
-            else known_partitions(metadata, io, snapshot, manifests, limits)
+        limits = limits_of(metadata, rewrite)
+        return take_census(
+            metadata, io, read_manifests(io, snapshot), limits, threads=self._threads
         )
-        return take_census(metadata, io, manifests, limits, threads=self._threads, known=known)
 
     def _facts(self, census: FileCensus) -> TableFacts:
         metadata, io = self._metadata, self._table.io
@@ -256,33 +234,3 @@ def _without_ids(examined: Examined) -> Iterator[HealthFinding]:
             },
             examined.remedies.rewrite_data_files({"rewrite-all": "true"}),
         )
-
-
-def _largest(metadata: TableMetadata, census: FileCensus) -> tuple[PartitionFacts, ...]:
-    found: list[PartitionFacts] = []
-    for spec_id, part in census.partitions.items():
-        spec = metadata.spec_by_id(spec_id)
-        if spec.is_unpartitioned:
-            continue
-        schema = metadata.schema_of(spec)
-        fields = spec.partition_type(schema).fields
-        order = np.argsort(-part["bytes"], kind="stable")[:_PARTITIONS]
-        numbers = [part[name][order].tolist() for name in ("files", "bytes", "rows")]
-        tuples = partition_values(fields, part, order)
-        for values, *counts in zip(tuples, *numbers, strict=True):
-            name = spec.partition_to_path(values, schema)
-            if len(name) > _NAME_LENGTH:
-                name = f"{name[:_NAME_LENGTH]}…"
-            found.append(PartitionFacts(name, *counts))
-    return tuple(sorted(found, key=lambda one: -one.size)[:_PARTITIONS])
-
-
-def _commits(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:
-    """Count the snapshots in equal spans of time; return each span's begin and count."""
-    times = np.array([s.timestamp_ms for s in metadata.snapshots], np.int64)
-    if not len(times):
-        return ()
-    first, last = int(times.min()), int(times.max())
-    classes = min(_COMMIT_CLASSES, max(1, last - first))
-    counts, begins = np.histogram(times, classes, (first, max(last, first + 1)))
-    return tuple((int(begin), int(count)) for begin, count in zip(begins[:-1], counts, strict=True))

@@ -1,18 +1,17 @@
-"""The input of findings: a table, its counted files, its score, and the commands for it."""
+"""The input of findings: a table, its counted files, and the commands for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.catalog.health.threshold import MIN_TARGET_SHARE, TARGET_BYTES
 from icecomb.format.inspect.file_census import CensusLimits
 from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
 from icecomb.format.property.table_property import NAME_MAPPING
 
 if TYPE_CHECKING:
     from icecomb.catalog.health.command import Remedies
-    from icecomb.catalog.health.table_health import HealthScore, TableFacts
+    from icecomb.catalog.health.table_health import TableFacts
     from icecomb.format.inspect.file_census import FileCensus
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
@@ -32,7 +31,6 @@ class Examined:
     io: FileIO
     rewrite: RewriteOptions
     census: FileCensus
-    score: HealthScore
     facts: TableFacts
     remedies: Remedies
     now_ms: int
@@ -54,7 +52,6 @@ def limits_of(metadata: TableMetadata, rewrite: RewriteOptions) -> CensusLimits:
     order = metadata.default_sort_order_id
     return CensusLimits(
         small=rewrite.min_file_bytes,
-        undersized=max(1, int(min(rewrite.target_bytes, TARGET_BYTES) * MIN_TARGET_SHARE)),
         sort_order_id=order if metadata.sort_order().fields else None,
         by_snapshot=bool(NAME_MAPPING.of(metadata.properties)),
     )

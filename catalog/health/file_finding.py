@@ -13,6 +13,7 @@ from icecomb.catalog.health.threshold import (
     SERIOUS_SHARE,
     SKEW,
     SKEW_BYTES,
+    of_count,
 )
 from icecomb.catalog.report.finding import Severity
 
@@ -54,7 +55,7 @@ def _small_files(examined: Examined) -> Iterator[HealthFinding]:
     count, size, most = int(files[worth].sum()), int(sizes[worth].sum()), int(files[worth].max())
     yield HealthFinding(
         "small-files",
-        _serious(examined.score.file_sizes, 40),
+        of_count(most, rewrite.min_input_files),
         f"{count:,} of {examined.facts.files:,} data files are below 3/4 of the target size, "
         f"up to {most:,} in a partition; they average {size // count:,} bytes",
         {
@@ -75,17 +76,17 @@ def _delete_heavy(examined: Examined) -> Iterator[HealthFinding]:
     deleted, rows, delete_files, files = columns
     share = np.divide(deleted, rows, out=np.zeros(len(rows)), where=rows > 0)
     by_rows = share >= DELETED_SHARE
-    by_files = (
-        (delete_files >= examined.rewrite.min_input_files) & (delete_files > files) & (files > 0)
-    )
+    least = examined.rewrite.min_input_files
+    by_files = (delete_files >= least) & (delete_files > files) & (files > 0)
     heavy = by_rows | by_files
     if not heavy.any():
         return
     remedies = examined.remedies
     gone, there = int(deleted[heavy].sum()), int(rows[heavy].sum())
+    by_count = of_count(int(delete_files[by_files].max(initial=0)), least)
     yield HealthFinding(
         "delete-heavy",
-        _serious(examined.score.position_deletes, 20),
+        Severity.PROBLEM if there and gone >= SERIOUS_SHARE * there else by_count,
         f"{gone:,} of {there:,} rows are deleted by position in {int(heavy.sum()):,} partitions, "
         f"by {int(delete_files[heavy].sum()):,} files: each scan reads these and filters rows",
         {
@@ -105,7 +106,7 @@ def _equality_deletes(examined: Examined) -> Iterator[HealthFinding]:
     if facts.equality_delete_files:
         yield HealthFinding(
             "equality-deletes",
-            _serious(examined.score.equality_deletes, 40),
+            of_count(facts.equality_delete_files, 1),
             f"{facts.equality_delete_files:,} files of equality deletes with "
             f"{facts.equality_deletes:,} rows: each scan compares rows with them, and some readers "
             "cannot",
@@ -179,11 +180,6 @@ def _old_spec(examined: Examined) -> Iterator[HealthFinding]:
 
 def _order(examined: Examined) -> dict[str, Any]:
     return {"sort_order_id": examined.metadata.default_sort_order_id}
-
-
-def _serious(points: int, of: int) -> Severity:
-    """Return the severity: a problem if half of the points are lost."""
-    return Severity.PROBLEM if points <= of * SERIOUS_SHARE else Severity.WARNING
 
 
 def _from_share(part: int, whole: int) -> Severity:

@@ -11,13 +11,11 @@ from icecomb.catalog.health.threshold import (
     ALL_SNAPSHOTS,
     MANY,
     METADATA_BYTES,
-    OVERLAP,
-    OVERLAP_MANIFESTS,
     SNAPSHOTS,
+    of_count,
 )
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.inspect.manifest_overlap import manifests_per_partition
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.operation.expiry.retention import Retention
 from icecomb.format.property.table_property import (
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 def metadata_findings(examined: Examined) -> Iterator[HealthFinding]:
     """Yield the findings about the metadata."""
     yield from _many_manifests(examined)
-    yield from _unclustered(examined)
     yield from _snapshots(examined)
     yield from _metadata_file(examined)
     yield from _old_engines(examined)
@@ -65,45 +62,11 @@ def _many_manifests(examined: Examined) -> Iterator[HealthFinding]:
         count, spec_id, needed, size = worst
         yield HealthFinding(
             "many-manifests",
-            _from_count(count, least),
+            of_count(count, least),
             f"{count:,} manifests of {size:,} bytes, where {needed:,} would do: a scan opens many "
             "small files before it begins",
             {"manifests": count, "needed": needed, "bytes": size, "spec_id": spec_id},
             examined.remedies.rewrite_manifests(spec_id, examined.metadata.default_spec_id),
-        )
-
-
-def _unclustered(examined: Examined) -> Iterator[HealthFinding]:
-    metadata = examined.metadata
-    worst: tuple[float, float, int, int] | None = None
-    for spec_id, manifests in _by_spec(examined, ManifestContent.DATA).items():
-        table = examined.census.partitions.get(spec_id)
-        if (
-            table is None
-            or metadata.spec_by_id(spec_id).is_unpartitioned
-            or len(manifests) < OVERLAP_MANIFESTS
-            or not len(table)
-        ):
-            continue
-        read = manifests_per_partition(metadata, spec_id, manifests, table)
-        # Sorted manifests adjoin: each but the first begins inside one partition at most.
-        sorted_ones = 1 + (len(manifests) - 1) / len(table)
-        if read >= OVERLAP * sorted_ones and (worst is None or read > worst[0]):
-            worst = (read, sorted_ones, spec_id, len(manifests))
-    if worst is not None:
-        read, sorted_ones, spec_id, count = worst
-        yield HealthFinding(
-            "unclustered-manifests",
-            Severity.PROBLEM if read >= MANY * OVERLAP * sorted_ones else Severity.WARNING,
-            f"A scan of one partition reads {read:.1f} of {count:,} manifests; {sorted_ones:.1f} "
-            "would do if they were sorted by partition",
-            {
-                "manifests": count,
-                "manifests_per_partition": round(read, 2),
-                "sorted_manifests_per_partition": round(sorted_ones, 2),
-                "spec_id": spec_id,
-            },
-            examined.remedies.rewrite_manifests(spec_id, metadata.default_spec_id),
         )
 
 
@@ -143,7 +106,7 @@ def _metadata_file(examined: Examined) -> Iterator[HealthFinding]:
     kept = _kept(examined)
     yield HealthFinding(
         "metadata-bloat",
-        _from_count(facts.metadata_bytes, METADATA_BYTES),
+        of_count(facts.metadata_bytes, METADATA_BYTES),
         f"The metadata file has {facts.metadata_bytes:,} bytes{growth}: each commit writes all of "
         f"it, with {facts.snapshots:,} snapshots, {len(metadata.schemas):,} schemas and "
         f"{len(metadata.partition_specs):,} specs{kept}",
@@ -198,15 +161,8 @@ def _kept(examined: Examined) -> str:
     return f"; {GC_ENABLED.key} is false, so nothing may expire until no other table uses the files"
 
 
-def _by_spec(
-    examined: Examined, content: ManifestContent | None = None
-) -> dict[int, list[ManifestFile]]:
+def _by_spec(examined: Examined) -> dict[int, list[ManifestFile]]:
     found: dict[int, list[ManifestFile]] = {}
     for manifest in examined.census.manifests:
-        if content is None or manifest.content is content:
-            found.setdefault(manifest.partition_spec_id, []).append(manifest)
+        found.setdefault(manifest.partition_spec_id, []).append(manifest)
     return found
-
-
-def _from_count(count: int, threshold: int) -> Severity:
-    return Severity.PROBLEM if count >= MANY * threshold else Severity.WARNING

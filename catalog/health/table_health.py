@@ -57,26 +57,6 @@ class HealthFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class HealthScore:
-    """The score of a table, weighted as by Apache Amoro; the average of its partitions.
-
-    Attributes:
-        file_sizes: 0 to 40; 40 if files are of a good size.
-        equality_deletes: 0 to 40; 40 if there are none.
-        position_deletes: 0 to 20; 20 if there are none.
-    """
-
-    file_sizes: int = 40
-    equality_deletes: int = 40
-    position_deletes: int = 20
-
-    @property
-    def total(self) -> int:
-        """The total, 0 to 100."""
-        return self.file_sizes + self.equality_deletes + self.position_deletes
-
-
-@dataclass(frozen=True, slots=True)
 class TableFacts:
     """The numbers of a table; sizes in bytes.
 
@@ -109,51 +89,20 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
-    """One of the largest partitions, by its path (`day=2024-01-31`); the size is in bytes."""
-
-    name: str
-    files: int
-    size: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Charts:
-    """The data of a page's charts.
-
-    Attributes:
-        sizes: Number of data files of 2^n to 2^(n+1) - 1 bytes, at index n; empty if partition
-            statistics spared reading some of them.
-        partitions: The largest partitions, the largest first.
-        commits: Start times (milliseconds since the epoch) and the number of snapshots committed
-            from each to the next.
-    """
-
-    sizes: tuple[int, ...] = ()
-    partitions: tuple[PartitionFacts, ...] = ()
-    commits: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TableHealth:
     """The health of one table.
 
     Attributes:
         table: The table's name or folder.
-        score: The table's score; None if it could not be read.
         findings: The findings, the worst first.
         facts: The table's numbers; None if it could not be read.
-        charts: The data of a page's charts.
         error: The reason why it could not be read.
         hint: The way to fix that.
     """
 
     table: str
-    score: HealthScore | None = None
     findings: tuple[HealthFinding, ...] = ()
     facts: TableFacts | None = None
-    charts: Charts = Charts()
     error: str | None = None
     hint: str | None = None
 
@@ -165,11 +114,10 @@ class TableHealth:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """A sort key, the worst table first: unreadable, then by score, problems and warnings."""
+        """A sort key, the worst table first: unreadable, then by problems, warnings and name."""
         kinds = [one.severity for one in self.findings]
         return (
             self.error is None,
-            -1 if self.score is None else self.score.total,
             -kinds.count(Severity.PROBLEM),
             -kinds.count(Severity.WARNING),
             self.table,
@@ -183,8 +131,6 @@ class TableHealth:
         """
         return {
             "table": self.table,
-            "score": None if self.score is None else self.score.total,
-            "scores": None if self.score is None else asdict(self.score),
             "findings": [one.to_json(options) for one in self.findings],
             "facts": None if self.facts is None else asdict(self.facts),
             "error": self.error,

@@ -3,21 +3,19 @@
 The size of small files, and the number of files worth a rewrite, come from the options of rewriting
 data files.
 
-A finding is a problem, and not only a warning, if half of the points of its part of the score are
-lost, or at ten times the threshold.
+A finding is a problem, and not only a warning, at ten times the threshold, or where half of the
+rows of the partitions are deleted.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from icecomb.catalog.report.finding import Severity
+
 DELETED_SHARE: Final = 0.1
 """Share of a partition's rows deleted by position: Amoro's
 `self-optimizing.major.trigger.duplicate-ratio`."""
-OVERLAP: Final = 2.0
-"""Factor of manifests that a scan of a partition reads, compared to sorted ones."""
-OVERLAP_MANIFESTS: Final = 5
-"""Fewer manifests do not matter."""
 SNAPSHOTS: Final = 100
 """Snapshots that may expire by the table's own limits: as many as Iceberg keeps metadata files
 (`write.metadata.previous-versions-max`)."""
@@ -34,11 +32,10 @@ SKEW_BYTES: Final = 256 << 20
 MANY: Final = 10
 """Factor of a threshold that makes a problem."""
 SERIOUS_SHARE: Final = 0.5
-"""Share of the table's bytes from which on a note becomes a warning."""
+"""Share of the table's bytes from which on a note becomes a warning, and of deleted rows from which
+on a warning becomes a problem."""
 
-TARGET_BYTES: Final = 128 << 20
-"""Amoro's `self-optimizing.target-size`, for the score."""
-MIN_TARGET_SHARE: Final = 0.75
-"""Amoro's `self-optimizing.min-target-size-ratio`."""
-MINOR_FILES: Final = 12
-"""Amoro's `self-optimizing.minor.trigger.file-count`."""
+
+def of_count(count: int, threshold: int) -> Severity:
+    """Return the severity of a count: a problem at ten times its threshold."""
+    return Severity.PROBLEM if count >= MANY * threshold else Severity.WARNING

@@ -39,27 +39,24 @@ class Maintenance:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def health(self, *, orphans: bool = False, every_file: bool = False) -> TableHealth:
+    def health(self, *, orphans: bool = False) -> TableHealth:
         """Find what makes the table slow or large, with commands that fix it; nothing is changed.
 
-        The manifests of the current snapshot are read once; the table is examined as loaded. Those
-        of which partition statistics of that snapshot prove everything are not opened.
+        The manifests of the current snapshot are read once; the table is examined as loaded.
 
         >>> for found in table.maintenance.health().findings:  # doctest: +SKIP
         ...     print(found.severity, found.code, found.command)
 
         Args:
             orphans: Whether to search for files that nothing refers to, which lists its folder.
-            every_file: Whether to read all manifests, partition statistics or not.
 
         Raises:
             CorruptFileError, NoSuchFileError: If metadata cannot be read.
         """
         from icecomb.catalog.health.examination import examine
 
-        check_flags(orphans=orphans, every_file=every_file)
-
-        return examine(self._table, orphans=orphans, every_file=every_file)
+        check_flags(orphans=orphans)
+        return examine(self._table, orphans=orphans)
 
     def expire_snapshots(self) -> SnapshotExpiry:
         """Prepare an expiration call by call; nothing happens before its `commit()`.

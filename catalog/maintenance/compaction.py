@@ -23,12 +23,12 @@ from icecomb.catalog.report.progress import SILENT, Progress
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
-from icecomb.format.maintenance.file_group import FileGroup, cut_group, plan_groups
+from icecomb.format.maintenance.file_group import FileGroup, plan_groups
 from icecomb.format.maintenance.group_conflict import RewriteStart
 from icecomb.format.maintenance.group_copier import is_large_enough
 from icecomb.format.maintenance.group_replacement import GroupReplacement
 from icecomb.format.maintenance.group_rewriter import GroupRewriter, RewrittenGroup
-from icecomb.format.maintenance.rewrite_options import CopyMode, RewriteOptions, Strategy
+from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.operation import written_schema
@@ -192,25 +192,6 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             group.record_count,
             group.expected_files,
         )
-
-    @property
-    def is_portable(self) -> bool:
-        """Whether rewrites can run in other processes, as `GroupRun.is_portable`."""
-        return self._session is None
-
-    def cut(self, group: FileGroup, parts: int) -> Sequence[FileGroup]:
-        """Implement `GroupRun.cut`.
-
-        A sorted group is sorted as a whole, row groups are copied as fast as they are read, and
-        files of older specs may add files to each partition.
-        """
-        is_of_older_specs = not group.partition and not self._spec.is_unpartitioned
-        may_be_copied = self.options.copy is not CopyMode.NEVER and is_large_enough(
-            group, self._table.metadata.properties
-        )
-        if self._strategy is not Strategy.BIN_PACK or is_of_older_specs or may_be_copied:
-            return [group]
-        return cut_group(group, parts, self.options.longest_file_bytes)
 
     def plan_again(self, groups: Sequence[FileGroup]) -> list[FileGroup]:
         """Implement `GroupRun.plan_again`."""

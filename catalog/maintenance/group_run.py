@@ -11,14 +11,8 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from icecomb.catalog.maintenance.group_process import (
-    THREADS,
-    GroupProcesses,
-    Rewritten,
-    process_count,
-)
 from icecomb.format.cancellation import cancellable, stoppable
 from icecomb.format.errors import (
     CommitFailedError,
@@ -35,13 +29,35 @@ if TYPE_CHECKING:
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.storage.file_io import FileIO
 
 _ROUNDS: Final = 3
 """How often a group is rewritten if others change its files each time."""
+_THREADS: Final = 2
+"""Groups at once, at most: each takes about 400 MiB."""
 _POLL_SECONDS: Final = 0.2
 """How long one wait for groups is: a SIGINT that comes between Python's check for signals and the
 wait itself does not end that wait."""
+
+
+class Rewritten(Protocol):
+    """A group whose new files are written, but in no table yet."""
+
+    @property
+    def group(self) -> RewriteGroup[Any]:
+        """The files that were read."""
+
+    @property
+    def files(self) -> Sequence[DataFile]:
+        """The files that were written."""
+
+    def release(self) -> None:
+        """Release resources needed only by the commit."""
+
+    def discard(self, io: FileIO) -> None:
+        """Delete the new files."""
 
 
 G = TypeVar("G", bound=RewriteGroup[Any])
@@ -68,16 +84,6 @@ class GroupRun(ABC, Generic[G, R]):
         self.rewritten: list[R] = []
         self.failed_files = 0
 
-    @property
-    def is_portable(self) -> bool:
-        """Whether the function of `rewriter` can be pickled and gains from several interpreters."""
-        return False
-
-    def cut(self, group: G, parts: int) -> Sequence[G]:
-        """Cut a group into some of about one size; keep it if a cut changed the result."""
-        del parts
-        return [group]
-
     @abstractmethod
     def plan_again(self, groups: Sequence[G]) -> list[G]:
         """Return what is left of groups that others changed, planned on the current metadata."""
@@ -96,15 +102,6 @@ class GroupRun(ABC, Generic[G, R]):
     def rewrite(self, groups: Sequence[G]) -> None:
         """Rewrite and commit groups; a failed one raises unless they are committed in parts."""
         commits = self._grouping.max_commits
-        processes = self._process_count(groups)
-        if processes > 1:
-            # files of one partition are one group, for which the other cores would wait
-            size = sum(group.size for group in groups)
-            groups = [
-                part
-                for group in groups
-                for part in self.cut(group, -(-processes * group.size // max(size, 1)))
-            ]
         if commits is None:
             self._all_at_once(groups)
         else:
@@ -234,19 +231,11 @@ class GroupRun(ABC, Generic[G, R]):
     def _start(self) -> RewriteStart:
         return RewriteStart.of(self._table.metadata, self._branch)
 
-    def _process_count(self, groups: Sequence[G]) -> int:
-        if not self.is_portable:
-            return 0
-        return process_count(groups, self._grouping.concurrent, self._table.io)
-
     def _written(self, groups: Sequence[G]) -> Generator[tuple[G, Future[R]], None, None]:
         """Yield the groups with their outcomes, as they are done; the caller owns the files."""
         rewrite = self.rewriter(groups)
         cores = os.cpu_count() or 1
-        processes = min(self._process_count(groups), len(groups))
-        if processes == 1:
-            processes = 0
-        jobs = processes or max(min(self._grouping.concurrent, cores, THREADS, len(groups)), 1)
+        jobs = max(min(self._grouping.concurrent, cores, _THREADS, len(groups)), 1)
         workers = max(min(8, cores) // jobs, 1)
         files = sum(len(group.tasks) for group in groups)
         waiting = list(reversed(groups))
@@ -254,11 +243,8 @@ class GroupRun(ABC, Generic[G, R]):
         with (
             stoppable() as wanted,
             self._progress.task(f"rewriting {self._name}", files, "files") as advance,
-            GroupProcesses(rewrite, self._table.io, processes, self._progress.say) as elsewhere,
             ThreadPoolExecutor(jobs, "icecomb-rewrite") as pool,
         ):
-            if processes:
-                rewrite = elsewhere.rewrite
 
             def work(number: int, group: G) -> R:
                 with cancellable(wanted):

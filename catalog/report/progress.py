@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, Protocol, TypeAlias, TypeVar
+
+from icecomb.format.arrow.batch_stream import pooled
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -64,7 +65,7 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
     if total is None:
         total = len(items) if isinstance(items, Sized) else 0
     with progress.task(what, total, unit) as advance, workers(threads) as pool:
-        for result in in_order(pool, items, work, ahead):
+        for result in pooled(pool, work, items, ahead):
             yield result
             advance(1)
 
@@ -77,19 +78,3 @@ def workers(threads: int) -> Iterator[ThreadPoolExecutor]:
             yield pool
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def in_order(
-    pool: ThreadPoolExecutor,
-    items: Iterable[_T],
-    work: Callable[[_T], _R],
-    ahead: int | None = None,
-) -> Iterator[_R]:
-    """Run work for each item by the threads of a pool; see `each`."""
-    waiting: deque[Future[_R]] = deque()
-    for item in items:
-        if ahead is not None and len(waiting) >= ahead:
-            yield waiting.popleft().result()
-        waiting.append(pool.submit(work, item))
-    while waiting:
-        yield waiting.popleft().result()

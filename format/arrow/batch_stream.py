@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, Full, Queue
@@ -47,17 +47,31 @@ def in_order(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterat
     if workers <= 1:
         yield from map(work, items)
         return
-    running: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="icecomb-ahead")
     try:
-        for item in items:
-            running.append(pool.submit(copy_context().run, work, item))
-            if len(running) > workers:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+        yield from pooled(pool, work, items, workers)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def pooled(
+    pool: Executor, work: Callable[[S], T], items: Iterable[S], ahead: int | None = None
+) -> Iterator[T]:
+    """Yield the results of a function for items in order, computed by the threads of a pool.
+
+    Args:
+        pool: The threads; they have the context variables of the consumer.
+        work: Function that computes one result.
+        items: Items, iterated as needed.
+        ahead: The number of items ahead of the consumer; None for all.
+    """
+    running: deque[Future[T]] = deque()
+    for item in items:
+        running.append(pool.submit(copy_context().run, work, item))
+        if ahead is not None and len(running) > ahead:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
 
 
 class _Lane(Generic[T]):

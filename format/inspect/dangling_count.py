@@ -117,15 +117,6 @@ class LiveDeletes:
         numbers = columns.column("sequence_number").fill_null(ZERO).filter(chosen)
         return Targets(paths.filter(chosen), numbers_of(numbers))
 
-    @property
-    def has_missing_targets(self) -> bool:
-        """Whether deletes name a data file that was not in the data manifests read so far."""
-        if self._targets is None:
-            return False
-        paths = pa.concat_arrays([pa.array([], _TEXT), *(one.paths for one in self._found)])
-        missing: bool = not pc.all(pc.is_in(self._targets, value_set=paths)).as_py()
-        return missing
-
     def found(self, targets: Targets) -> None:
         """Add the result of `targets_among`."""
         self._found.append(targets)

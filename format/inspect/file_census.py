@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
-SIZE_CLASSES: Final = 48
-"""The number of size classes: powers of two up to 128 TiB; longer files are in the last class."""
 WORKERS: Final = min(4, os.cpu_count() or 1)
 _PENDING_ROWS: Final = 200_000
 """The most rows for partitions of single manifests to collect before they are merged."""
@@ -53,7 +51,6 @@ class CensusLimits:
     """
 
     small: int
-    undersized: int
     sort_order_id: int | None = None
     by_snapshot: bool = False
 
@@ -84,7 +81,6 @@ class FileCensus:
 
     manifests: tuple[ManifestFile, ...] = ()
     partitions: Mapping[int, PartitionCounts] = field(default_factory=dict)
-    sizes: tuple[int, ...] = (0,) * SIZE_CLASSES
     dangling: DanglingDeletes = DanglingDeletes()  # noqa: RUF009 - a constant
     sources: tuple[Source, ...] = ()
 
@@ -95,18 +91,6 @@ class FileCensus:
         return sum(int(part[name].sum()) for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPartitions:
-    """Partitions without deletes whose files are counted by something else than manifests.
-
-    Attributes:
-        manifests: The data manifests that have files of these partitions only.
-    """
-
-    counts: Mapping[int, PartitionCounts]
-    manifests: Sequence[ManifestFile]
-
-
 def take_census(
     metadata: TableMetadata,
     io: FileIO,
@@ -114,7 +98,6 @@ def take_census(
     limits: CensusLimits,
     *,
     threads: int = WORKERS,
-    known: KnownPartitions | None = None,
 ) -> FileCensus:
     """Count the live files of a snapshot; `threads` is the number of manifests held at a time.
 
@@ -124,14 +107,9 @@ def take_census(
     """
     live = tuple(manifest for manifest in manifests if manifest.has_live_files())
     found = _Count(metadata, io, limits)
-    spared = set() if known is None else {id(manifest) for manifest in known.manifests}
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
-        of_content = (manifest for manifest in live if manifest.content is content)
-        found.read([one for one in of_content if id(one) not in spared], threads)
-    if known is not None and found.misses_files:
-        found.read(known.manifests, threads)
-        known = None
-    return found.census(live, known)
+        found.read([manifest for manifest in live if manifest.content is content], threads)
+    return found.census(live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +118,6 @@ class _Part:
 
     spec_id: int
     counts: PartitionCounts
-    sizes: Longs
     sources: tuple[Source, ...] = ()
     deletes: DeleteRows | None = None
     targets: Targets | None = None
@@ -155,7 +132,6 @@ class _Count:
         self._limits = limits
         self._parts: dict[int, list[PartitionCounts]] = {}
         self._pending = 0
-        self._sizes: Longs = np.zeros(SIZE_CLASSES, np.int64)
         self._sources: dict[int, Source] = {}
         self._deletes = LiveDeletes()
 
@@ -165,11 +141,6 @@ class _Count:
         workers = decoding_threads(manifests, threads)
         for part in chain.from_iterable(in_order(self._look_at, fetched, workers)):
             self._add(part)
-
-    @property
-    def misses_files(self) -> bool:
-        """Whether deletes name a data file that was not in what was read."""
-        return self._deletes.has_missing_targets
 
     def _look_at(self, batch: Batch) -> list[_Part]:
         """Read a batch of manifests; several threads may do so at a time."""
@@ -184,11 +155,10 @@ class _Count:
         counts = self._counted(columns, values)
         if not is_data:
             deletes = delete_rows(columns, values, is_global=spec.is_unpartitioned)
-            return _Part(spec.spec_id, counts, np.zeros(SIZE_CLASSES, np.int64), deletes=deletes)
+            return _Part(spec.spec_id, counts, deletes=deletes)
         return _Part(
             spec.spec_id,
             counts,
-            size_classes(numbers_of(columns.column("file_size_in_bytes").filter(columns.live))),
             tuple(_sources(columns)) if self._limits.by_snapshot else (),
             targets=self._deletes.targets_among(columns),
         )
@@ -197,7 +167,6 @@ class _Count:
         """Add the counts of one manifest."""
         self._parts.setdefault(part.spec_id, []).append(part.counts)
         self._pending += len(part.counts)
-        self._sizes = self._sizes + part.sizes
         for source in part.sources:
             known = self._sources.get(source.snapshot_id)
             files = source.files + (known.files if known else 0)
@@ -210,24 +179,11 @@ class _Count:
             self._parts = {number: [joined(parts)] for number, parts in self._parts.items()}
             self._pending = 0
 
-    def census(
-        self, manifests: tuple[ManifestFile, ...], known: KnownPartitions | None
-    ) -> FileCensus:
-        """Return the complete census, with the counts of known partitions instead of those read."""
-        partitions = {number: joined(parts) for number, parts in self._parts.items()}
-        for number, counts in {} if known is None else known.counts.items():
-            read = partitions.get(number)
-            others = [] if read is None else [read.without(counts)]
-            partitions[number] = joined([counts, *others])
-        # findings ask for samples, which must not depend on the order of reading
-        partitions = {number: partitions[number].in_order() for number in sorted(partitions)}
-        return FileCensus(
-            manifests,
-            partitions,
-            tuple(self._sizes.tolist()) if known is None else (),
-            self._deletes.dangling(partitions),
-            tuple(self._sources.values()),
-        )
+    def census(self, manifests: tuple[ManifestFile, ...]) -> FileCensus:
+        """Return the complete census."""
+        partitions = {number: joined(parts) for number, parts in sorted(self._parts.items())}
+        dangling = self._deletes.dangling(partitions)
+        return FileCensus(manifests, partitions, dangling, tuple(self._sources.values()))
 
     def _counted(self, columns: ManifestColumns, values: list[pa.Array]) -> PartitionCounts:
         """Count the live files of a manifest by partition."""
@@ -248,7 +204,7 @@ class _Count:
         data = content == DataFileContent.DATA.value
         by_position = content == DataFileContent.POSITION_DELETES.value
         by_value = content == DataFileContent.EQUALITY_DELETES.value
-        small, undersized = data & (size < limits.small), data & (size <= limits.undersized)
+        small = data & (size < limits.small)
         unsorted = data & (limits.sort_order_id is not None)
         if limits.sort_order_id is not None:
             unsorted &= column("sort_order_id") != limits.sort_order_id
@@ -260,8 +216,6 @@ class _Count:
                 "rows": rows * data,
                 "small_files": small.astype(np.int64),
                 "small_bytes": size * small,
-                "undersized_files": undersized.astype(np.int64),
-                "undersized_bytes": size * undersized,
                 "unsorted_files": unsorted.astype(np.int64),
                 "unsorted_bytes": size * unsorted,
                 "position_delete_files": by_position.astype(np.int64),
@@ -301,15 +255,6 @@ def _sources(columns: ManifestColumns) -> Iterator[Source]:
     pairs = zip(found.tolist(), counts.tolist(), paths, sizes, strict=True)
     for snapshot_id, files, path, size in pairs:
         yield Source(snapshot_id, files, path, size)
-
-
-def size_classes(sizes: Longs) -> Longs:
-    """Return how many of some sizes there are in each class; see `FileCensus.sizes`."""
-    classes = np.log2(np.maximum(sizes, 1)).astype(np.int64)
-    # a float cannot hold all digits of a long: just below a power of two it may be rounded up
-    classes -= np.left_shift(np.int64(1), classes) > np.maximum(sizes, 1)
-    found: Longs = np.bincount(np.minimum(classes, SIZE_CLASSES - 1), minlength=SIZE_CLASSES)
-    return found.astype(np.int64)
 
 
 def _statistics(manifest: ManifestFile) -> Collection[str]:

@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import integers
-from icecomb.format.arrow.number_view import Longs, group_numbers, numbers_of, together
+from icecomb.format.arrow.number_view import Longs, group_numbers, together
 
 COUNTS: Final = (
     "files",
@@ -19,8 +18,6 @@ COUNTS: Final = (
     "rows",
     "small_files",
     "small_bytes",
-    "undersized_files",
-    "undersized_bytes",
     "unsorted_files",
     "unsorted_bytes",
     "position_delete_files",
@@ -52,34 +49,6 @@ class PartitionCounts:
 
     def __getitem__(self, name: str) -> Longs:
         return self.counts[name]
-
-    def rows(self, chosen: Longs) -> tuple[pa.Array, ...]:
-        """Return the values of some partitions."""
-        places = integers(chosen.tolist())
-        return tuple(array.take(places) for array in self.values)
-
-    def take(self, chosen: Longs) -> PartitionCounts:
-        """Return the counts of some partitions."""
-        counts = {name: column[chosen] for name, column in self.counts.items()}
-        return PartitionCounts(self.rows(chosen), counts, self.oldest[chosen])
-
-    def without(self, others: PartitionCounts) -> PartitionCounts:
-        """Return the counts of the partitions of the same spec that others do not count."""
-        pairs = zip(others.values, self.values, strict=True)
-        both = [together(pair) for pair in pairs]
-        numbers, _ = group_numbers(both, len(others) + len(self))
-        mine = numbers[len(others) :]
-        return self.take(np.flatnonzero(~np.isin(mine, numbers[: len(others)])))
-
-    def in_order(self) -> PartitionCounts:
-        """Return the counts sorted by partition, nulls first, however they were collected."""
-        columns = [array for array in self.values if not pa.types.is_null(array.type)]
-        if not columns or len(self) < 2:
-            return self
-        names = [str(at) for at in range(len(columns))]
-        keys = [(name, "ascending", "at_start") for name in names]
-        order = pc.sort_indices(pa.table(columns, names=names), sort_keys=keys)
-        return self.take(numbers_of(order).astype(np.int64))
 
 
 def added_up(

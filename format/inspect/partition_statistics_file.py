@@ -5,7 +5,7 @@ from __future__ import annotations
 import io as streams
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +39,6 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import IntegerType, LongType, NestedField, StructType
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -182,7 +181,6 @@ def stated_partitions(
     io: FileIO,
     metadata: TableMetadata,
     snapshot: Snapshot,
-    manifests: Sequence[ManifestFile] | None = None,
 ) -> StatedPartitions | None:
     """Return the statistics file, of any writer, of a snapshot, with partitions that have files.
 
@@ -199,9 +197,7 @@ def stated_partitions(
     needed = {field.field_id for spec in used if spec is not None for field in spec.fields}
     if None in used or not needed & {f.field_id for f in counter.union.fields} <= read.fields:
         return None
-    checked = counter.checked(
-        counts, read_manifests(io, snapshot) if manifests is None else manifests
-    )
+    checked = counter.checked(counts, read_manifests(io, snapshot))
     return None if checked is None else replace(read, counts=checked)
 
 

@@ -6,10 +6,8 @@ another partition spec than the new files, files of any partitions of older spec
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from icecomb.format.maintenance.rewrite_options import GroupOptions, JobOrder, RewriteOptions
@@ -178,28 +176,6 @@ def _expected_files(size: int, options: GroupOptions) -> int:
     if size / whole < min(1.1 * target, options.longest_file_bytes):
         return whole
     return whole + 1
-
-
-def cut_group(group: RewriteGroup[T], parts: int, longest: int) -> list[RewriteGroup[T]]:
-    """Cut a group into consecutive ones that together become as many files.
-
-    Each new file gets at most `longest` bytes; there are at most as many parts as files, old or
-    new.
-    """
-    sizes = [task.file_size_in_bytes for task in group.tasks]
-    middles = [end - size // 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
-    parts = min(parts, group.expected_files)
-    shares = (group.expected_files * part // parts for part in range(1, parts))
-    inner = (bisect_right(middles, group.size * share // group.expected_files) for share in shares)
-    places = sorted({0, *inner, len(sizes)})
-    return [_part(group, first, end, longest) for first, end in pairwise(places)]
-
-
-def _part(group: RewriteGroup[T], first: int, end: int, longest: int) -> RewriteGroup[T]:
-    tasks = group.tasks[first:end]
-    size = sum(task.file_size_in_bytes for task in tasks)
-    expected = max(round(group.expected_files * size / max(group.size, 1)), 1)
-    return RewriteGroup(group.partition, tasks, size, expected, _split(size, expected, longest))
 
 
 G = TypeVar("G", bound=RewriteGroup[Any])

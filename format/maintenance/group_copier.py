@@ -116,7 +116,6 @@ class GroupCopier:
         """
         if self._settings.options.file_format is not FileFormat.PARQUET:
             raise NotCopyableError(f"new files are {self._settings.options.file_format.value}")
-        _check_variants(self._schema, self._settings.options)
         for task in group.tasks:
             with _named(task):
                 self._check_entry(task)
@@ -330,13 +329,6 @@ def _physical_columns(stored: Schema) -> dict[int, int]:
         found[number] = at
         at += 2 if isinstance(stored.find_type(number), VariantType) else 1
     return found
-
-
-def _check_variants(schema: Schema, options: FileOptions) -> None:
-    """Refuse to copy where variants are to be shredded, as rows decide how."""
-    shreds = isinstance(options, ParquetOptions) and options.shredded_by is not None
-    if shreds and any(isinstance(f.field_type, VariantType) for f in schema.fields):
-        raise NotCopyableError("new files are shredded by the values of variants")
 
 
 def _bloom_columns(

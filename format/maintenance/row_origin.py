@@ -7,8 +7,6 @@ so that rows which stay together take almost no memory. Large amounts are spille
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -91,29 +89,6 @@ class RowOrigins:
         self._files: list[tuple[DataFile, _Runs | tuple[int, int]]] = []
         self._bytes = 0
         self._spilled: IO[bytes] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for another process, which also takes over the part on disk."""
-        spilled = None
-        if self._spilled is not None:
-            with keeping("origins of rows"):
-                self._spilled.seek(0)
-                with tempfile.NamedTemporaryFile(prefix="icecomb-origins-", delete=False) as file:
-                    spilled = file.name
-                    try:
-                        shutil.copyfileobj(self._spilled, file)
-                    except BaseException:
-                        os.unlink(spilled)  # noqa: PTH108
-                        raise
-        return {"_files": self._files, "_bytes": self._bytes, "_spilled": spilled}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if state["_spilled"] is not None:
-            try:
-                self._spilled = open(state["_spilled"], "r+b")  # noqa: SIM115, PTH123 - `close`
-            finally:
-                os.unlink(state["_spilled"])  # noqa: PTH108
 
     def open_file(
         self,

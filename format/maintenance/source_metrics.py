@@ -37,12 +37,6 @@ class SourceMetrics:
         self._found: list[dict[str, pa.Array]] = []
         self._places: Mapping[str, tuple[int, int]] | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"io": self._io, "snapshot": self._snapshot, "paths": self._paths}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
-
     def of(self, file: DataFile) -> DataFile:
         """Return a file with its metrics, or unchanged if it is not one of `paths`."""
         with self._lock:

@@ -7,10 +7,9 @@ another snapshot, whose list is read. Scans always read from storage.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.lru import Lru
 from icecomb.format.manifests.cache import manifest_cache
 
 if TYPE_CHECKING:
@@ -28,31 +27,17 @@ class WrittenLists:
     """The last list written of each table; beyond `limit` manifests, the oldest are dropped."""
 
     def __init__(self, limit: int = MAX_MANIFESTS) -> None:
-        self._limit = limit
-        self._count = 0
-        self._lists: OrderedDict[UUID, tuple[Snapshot, ManifestList]] = OrderedDict()
-        self._lock = Lock()
+        self._kept = Lru["UUID", "tuple[Snapshot, ManifestList]"](limit, lambda one: one[1].count())
 
     def find(self, table: UUID | None, snapshot: Snapshot) -> ManifestList | None:
         """Return the list of a snapshot, if it was the last one written for the table."""
-        found = None if table is None else self._lists.get(table)
+        found = None if table is None else self._kept.find(table)
         return found[1] if found is not None and found[0] == snapshot else None
 
     def keep(self, table: UUID | None, snapshot: Snapshot, written: ManifestList) -> None:
         """Replace the list of a table; a table without a UUID is ignored."""
-        if table is None:
-            return
-        with self._lock:
-            self._drop(table)
-            self._lists[table] = (snapshot, written)
-            self._count += written.count()
-            while self._count > self._limit:
-                self._drop(next(iter(self._lists)))
-
-    def _drop(self, table: UUID) -> None:
-        dropped = self._lists.pop(table, None)
-        if dropped is not None:
-            self._count -= dropped[1].count()
+        if table is not None:
+            self._kept.keep(table, (snapshot, written))
 
 
 def written_lists(io: FileIO) -> WrittenLists:

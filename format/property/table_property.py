@@ -305,17 +305,6 @@ PARQUET_DICTIONARY: Final = flag(
 PARQUET_STATISTICS: Final = flag(
     "write.parquet.stats-enabled.column.", "Whether a column has statistics.", default=True
 )
-PARQUET_SHRED_VARIANTS: Final = flag(
-    "write.parquet.shred-variants",
-    "Whether Python shreds variants into typed columns; Spark writes them whole.",
-    default=False,
-)
-PARQUET_VARIANT_SAMPLE_ROWS: Final = number(
-    "write.parquet.variant-inference-buffer-size",
-    100,
-    "The number of rows at the beginning of a file that decide how variants are shredded.",
-    least=1,
-)
 PARQUET_BLOOM: Final = flag(
     "write.parquet.bloom-filter-enabled.column.",
     "Whether a column has bloom filters.",

@@ -22,9 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.property.property import ShownProperties
-from icecomb.format.storage.delegation_token import MEMORY, find_tokens, token_sources
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
-from icecomb.format.storage.storage_property import TOKEN_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,9 +83,6 @@ def register_file_system(scheme: str, factory: Callable[[Mapping[str, str]], Fil
     _FILE_SYSTEMS[scheme.lower()] = factory
 
 
-_OWN: Mapping[str, Callable[[Mapping[str, str]], FileSystem]] = dict(_FILE_SYSTEMS)
-
-
 class FileIO:
     """All files a table may refer to, whatever storage they are on.
 
@@ -118,17 +113,6 @@ class FileIO:
         key = (kind, os.getpid())
         found: T = self._companions.get(key) or self._companions.setdefault(key, kind())
         return found
-
-    @property
-    def is_portable(self) -> bool:
-        """Whether its properties are all that a copy in another process needs.
-
-        File systems registered in this process and tokens held in its memory are not available in
-        another one.
-        """
-        sources = token_sources(TOKEN_FILES.of(self.properties))
-        held = (find_tokens(each) for each in sources if each.startswith(MEMORY))
-        return _FILE_SYSTEMS == _OWN and not any(held)
 
     def close(self) -> None:
         """Close the connections that are kept open; the object stays usable."""

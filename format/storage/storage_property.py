@@ -72,12 +72,6 @@ CACHE_ENABLED: Final = flag(
 CACHE_BYTES: Final = number(
     "io.manifest.cache.max-total-bytes", 256 << 20, "Maximum bytes of that cache.", least=0
 )
-CACHE_FOLDER: Final = text(
-    "io.manifest.cache.folder", "A local folder that keeps them for later processes.", "a folder"
-)
-STORE_BYTES: Final = number(
-    "io.manifest.cache.folder-max-total-bytes", 4 << 30, "Maximum bytes in that folder.", least=0
-)
 
 HDFS_ENGINE: Final = choice("hdfs.engine", ("webhdfs", "native"), "The protocol used for HDFS.")
 HDFS_TRASH: Final = flag(

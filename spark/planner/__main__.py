@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.printable_text import PrintableFormatter
 from icecomb.spark.planner.handlers import handlers
-from icecomb.spark.planner.protocol import PROTOCOL
+from icecomb.spark.planner.protocol.message import PROTOCOL
 from icecomb.spark.planner.transport.transport import Server
 
 _FIRST_NEEDED: Final = (

@@ -6,10 +6,63 @@ import re
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from icecomb.spark.planner import protocol
 from icecomb.spark.planner.changes.changelogs import Changelogs
 from icecomb.spark.planner.procedures.procedure_calls import Procedures
+from icecomb.spark.planner.protocol.catalogs import (
+    AlterNamespace,
+    CreateNamespace,
+    DropNamespace,
+    ListNamespaces,
+    LoadNamespace,
+    OpenCatalog,
+)
+from icecomb.spark.planner.protocol.changes import LoadChangelog
 from icecomb.spark.planner.protocol.message import Message, Request
+from icecomb.spark.planner.protocol.procedures import (
+    CallProcedure,
+    EndWork,
+    ListProcedures,
+    LoadProcedure,
+)
+from icecomb.spark.planner.protocol.scans import (
+    AggregateFiles,
+    DecideFilters,
+    NarrowScan,
+    PlanScan,
+    ReadRows,
+)
+from icecomb.spark.planner.protocol.streams import LatestOffset, OpenStream, PlanStream, StreamEnd
+from icecomb.spark.planner.protocol.tables import (
+    AlterTable,
+    CreateTable,
+    CreateTableLike,
+    DropTable,
+    ListTables,
+    LoadTable,
+    RenameTable,
+    StageTable,
+    TableExists,
+)
+from icecomb.spark.planner.protocol.views import (
+    AlterView,
+    CreateView,
+    DropView,
+    ListViews,
+    LoadView,
+    RenameView,
+    ReplaceView,
+    ViewExists,
+)
+from icecomb.spark.planner.protocol.writes import (
+    AbortStaged,
+    AbortWrite,
+    BeginWrite,
+    CanDeleteWhere,
+    CommitStaged,
+    CommitWrite,
+    DeleteWhere,
+    PlanChange,
+)
 from icecomb.spark.planner.scan.metadata_rows import MetadataRows
 from icecomb.spark.planner.scan.push_down import PushDown
 from icecomb.spark.planner.scan.scan import Scans
@@ -45,51 +98,51 @@ def handlers() -> dict[str, Handler]:
     changelogs = Changelogs(states)
     return dict(
         (
-            _served(protocol.OpenCatalog, catalogs.open_catalog),
-            _served(protocol.ListNamespaces, catalogs.list_namespaces),
-            _served(protocol.LoadNamespace, catalogs.load_namespace),
-            _served(protocol.CreateNamespace, catalogs.create_namespace),
-            _served(protocol.AlterNamespace, catalogs.alter_namespace),
-            _served(protocol.DropNamespace, catalogs.drop_namespace),
-            _served(protocol.ListTables, tables.list_tables),
-            _served(protocol.TableExists, tables.table_exists),
-            _served(protocol.LoadTable, tables.load_table),
-            _served(protocol.CreateTable, tables.create_table),
-            _served(protocol.CreateTableLike, tables.create_table_like),
-            _served(protocol.StageTable, tables.stage_table),
-            _served(protocol.AlterTable, tables.alter_table),
-            _served(protocol.DropTable, tables.drop_table),
-            _served(protocol.RenameTable, tables.rename_table),
-            _served(protocol.ListViews, views.list_views),
-            _served(protocol.ViewExists, views.view_exists),
-            _served(protocol.LoadView, views.load_view),
-            _served(protocol.CreateView, views.create_view),
-            _served(protocol.ReplaceView, views.replace_view),
-            _served(protocol.AlterView, views.alter_view),
-            _served(protocol.DropView, views.drop_view),
-            _served(protocol.RenameView, views.rename_view),
-            _served(protocol.ListProcedures, procedures.list_procedures),
-            _served(protocol.LoadProcedure, procedures.load_procedure),
-            _served(protocol.CallProcedure, procedures.call_procedure),
-            _served(protocol.EndWork, procedures.end_work),
-            _served(protocol.DecideFilters, push_down.decide_filters),
-            _served(protocol.AggregateFiles, push_down.aggregate_files),
-            _served(protocol.PlanScan, scans.plan_scan),
-            _served(protocol.NarrowScan, scans.narrow_scan),
-            _served(protocol.OpenStream, streams.open_stream),
-            _served(protocol.StreamEnd, streams.stream_end),
-            _served(protocol.LatestOffset, streams.latest_offset),
-            _served(protocol.PlanStream, streams.plan_stream),
-            _served(protocol.ReadRows, metadata_rows.read_rows),
-            _served(protocol.PlanChange, writes.plan_change),
-            _served(protocol.BeginWrite, writes.begin_write),
-            _served(protocol.CommitWrite, writes.commit_write),
-            _served(protocol.AbortWrite, writes.abort_write),
-            _served(protocol.CommitStaged, writes.commit_staged),
-            _served(protocol.AbortStaged, writes.abort_staged),
-            _served(protocol.LoadChangelog, changelogs.load_changelog),
-            _served(protocol.CanDeleteWhere, deletes.can_delete_where),
-            _served(protocol.DeleteWhere, deletes.delete_where),
+            _served(OpenCatalog, catalogs.open_catalog),
+            _served(ListNamespaces, catalogs.list_namespaces),
+            _served(LoadNamespace, catalogs.load_namespace),
+            _served(CreateNamespace, catalogs.create_namespace),
+            _served(AlterNamespace, catalogs.alter_namespace),
+            _served(DropNamespace, catalogs.drop_namespace),
+            _served(ListTables, tables.list_tables),
+            _served(TableExists, tables.table_exists),
+            _served(LoadTable, tables.load_table),
+            _served(CreateTable, tables.create_table),
+            _served(CreateTableLike, tables.create_table_like),
+            _served(StageTable, tables.stage_table),
+            _served(AlterTable, tables.alter_table),
+            _served(DropTable, tables.drop_table),
+            _served(RenameTable, tables.rename_table),
+            _served(ListViews, views.list_views),
+            _served(ViewExists, views.view_exists),
+            _served(LoadView, views.load_view),
+            _served(CreateView, views.create_view),
+            _served(ReplaceView, views.replace_view),
+            _served(AlterView, views.alter_view),
+            _served(DropView, views.drop_view),
+            _served(RenameView, views.rename_view),
+            _served(ListProcedures, procedures.list_procedures),
+            _served(LoadProcedure, procedures.load_procedure),
+            _served(CallProcedure, procedures.call_procedure),
+            _served(EndWork, procedures.end_work),
+            _served(DecideFilters, push_down.decide_filters),
+            _served(AggregateFiles, push_down.aggregate_files),
+            _served(PlanScan, scans.plan_scan),
+            _served(NarrowScan, scans.narrow_scan),
+            _served(OpenStream, streams.open_stream),
+            _served(StreamEnd, streams.stream_end),
+            _served(LatestOffset, streams.latest_offset),
+            _served(PlanStream, streams.plan_stream),
+            _served(ReadRows, metadata_rows.read_rows),
+            _served(PlanChange, writes.plan_change),
+            _served(BeginWrite, writes.begin_write),
+            _served(CommitWrite, writes.commit_write),
+            _served(AbortWrite, writes.abort_write),
+            _served(CommitStaged, writes.commit_staged),
+            _served(AbortStaged, writes.abort_staged),
+            _served(LoadChangelog, changelogs.load_changelog),
+            _served(CanDeleteWhere, deletes.can_delete_where),
+            _served(DeleteWhere, deletes.delete_where),
         )
     )
 

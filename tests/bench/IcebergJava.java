@@ -16,7 +16,6 @@ import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
-import org.apache.iceberg.DeleteFiles;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Metrics;
@@ -37,8 +36,6 @@ import org.apache.iceberg.types.Types;
  * <p>plan METADATA_JSON PLANS [COLUMN OPERATOR LITERAL]...: plans a table, and looks at every file.
  *
  * <p>files LOCATION FILES COLUMNS: commits that many data files with metrics to a new table.
- *
- * <p>rewrite LOCATION [PATH]...: removes data files from a table, or else rewrites its manifests.
  */
 public final class IcebergJava {
   private static final OperatingSystemMXBean PROCESS =
@@ -52,8 +49,6 @@ public final class IcebergJava {
     double startCpuS = cpuS();
     if (arguments[0].equals("plan")) {
       plan(arguments, startS, startCpuS);
-    } else if (arguments[0].equals("rewrite")) {
-      rewrite(arguments);
     } else {
       commit(arguments[1], Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
     }
@@ -141,30 +136,6 @@ public final class IcebergJava {
         "commit_s", wallS() - since,
         "commit_cpu_s", cpuS() - cpu,
         "peak_mb", peakMb());
-  }
-
-  private static void rewrite(String[] arguments) throws IOException {
-    Table table = new HadoopTables(new Configuration()).load(arguments[1]);
-    double cpu = cpuS();
-    double since = wallS();
-    if (arguments.length > 2) {
-      DeleteFiles delete = table.newDelete();
-      for (int at = 2; at < arguments.length; at++) {
-        delete.deleteFile(arguments[at]);
-      }
-      delete.commit();
-    } else {
-      table.rewriteManifests().clusterBy(file -> "").commit();
-    }
-    double commitS = wallS() - since;
-    double commitCpuS = cpuS() - cpu;
-    long files = 0;
-    try (CloseableIterable<FileScanTask> tasks = table.newScan().planFiles()) {
-      for (FileScanTask task : tasks) {
-        files++;
-      }
-    }
-    print("files", files, "commit_s", commitS, "commit_cpu_s", commitCpuS, "peak_mb", peakMb());
   }
 
   private static DataFile file(long number, int columns) {

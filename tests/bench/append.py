@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report
-from tests.bench.peer import load_peer
+from tests.bench.measure import clocked, compare, expect, load_peer, memory_mb, parser, report
 from tests.bench.rows import arrow_rows
 
 

@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report
-from tests.bench.peer import load_peer
+from tests.bench.measure import clocked, compare, expect, load_peer, memory_mb, parser, report
 from tests.bench.table_metadata import COLUMNS, long_history, to_bytes, write_manifest_list
 
 _HALF = 50

@@ -3,13 +3,10 @@
     python -m tests.bench.compaction --work build/bench/compaction --files 60
     python -m tests.bench.compaction --work build/bench/compaction --files 10000 --rows 1000 \\
         --peers decoded,polars
-    python -m tests.bench.compaction --work build/bench/compaction --files 6000 --rows 1000 \\
-        --groups 12 --peers decoded,serial
     python -m tests.bench.compaction --work build/bench/compaction --files 125 --repeat 1 \\
         --peers sorted,duckdb
 
-The table is made once; after a rewrite it is rolled back. `serial` rewrites one group after another; `decoded`
-many at once, by processes where that is worth it: `--groups` says of how many the table is. Row groups of 400,000 rows have some 11 MB.
+The table is made once; after a rewrite it is rolled back. Row groups of 400,000 rows have some 11 MB.
 """
 
 from __future__ import annotations
@@ -51,7 +48,6 @@ _ORDER = "l, id DESC"
 _OPTIONS = {
     "copied": {"copy": "require"},
     "decoded": {"copy": "never"},
-    "serial": {"copy": "never", "max-concurrent-file-group-rewrites": "1"},
     "sorted": {},
 }
 
@@ -98,8 +94,6 @@ def measure(arguments: argparse.Namespace, peer: str) -> None:
     else:
         before = table.current_snapshot().snapshot_id
         options = _OPTIONS[peer] | {"rewrite-all": "true", "target-file-size-bytes": _TARGET}
-        if arguments.groups > 1:
-            options["max-file-group-input-files"] = str(-(-arguments.files // arguments.groups))
         order = _ORDER if peer == "sorted" else None
         rewrite = partial(table.maintenance.rewrite_data_files, sort_order=order, options=options)
         rewrite(dry_run=True)  # imports
@@ -143,7 +137,6 @@ def main() -> None:
     arguments.add_argument("--work", required=True, help="a scratch folder; emptied")
     arguments.add_argument("--files", type=int, default=60)
     arguments.add_argument("--rows", type=int, default=400_000, help="of a file")
-    arguments.add_argument("--groups", type=int, default=1, help="of files, in one table")
     given = arguments.parse_args()
     given.work = str(Path(given.work).resolve())
     if given.child:
@@ -153,7 +146,7 @@ def main() -> None:
     names = given.peers.split(",")
     runs = in_turn(names, lambda name, _: run_child(name), given.repeat)
     against = [("copied", "decoded"), ("copied", "polars"), ("decoded", "polars")]
-    against += [("sorted", "duckdb"), ("decoded", "serial")]
+    against += [("sorted", "duckdb")]
     print_runs("compaction", runs, against, files=given.files, rows=given.rows)
     shutil.rmtree(given.work)
 

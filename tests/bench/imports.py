@@ -9,8 +9,7 @@ import statistics
 import subprocess
 import sys
 
-from tests.bench.measure import Figures, parser, print_line
-from tests.bench.peer import load_peer
+from tests.bench.measure import Figures, load_peer, parser, print_line
 
 _CODE = """
 import sys, time

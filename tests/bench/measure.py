@@ -7,6 +7,7 @@ line a figure: the peers' medians, and the ratio of icecomb to the other peer in
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import statistics
@@ -41,6 +42,11 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     found.add_argument("--repeat", type=int, default=3, help="fresh processes a figure and peer")
     found.add_argument("--child", help=argparse.SUPPRESS)
     return found
+
+
+def load_peer(name: str) -> Any:
+    """The functions of `peer_<name>`; the library itself is imported when they are called."""
+    return importlib.import_module(f"tests.bench.peer_{name}")
 
 
 def clocked(work: Callable[[], _T]) -> tuple[_T, float, float]:

@@ -27,17 +27,6 @@ def commit_files(location: Path, files: int, columns: int) -> Figures:
     return _run("files", location, files, columns)
 
 
-def rewrite(location: Path, paths: Sequence[str]) -> Figures:
-    """Figures of a commit to a table of the file system.
-
-    Args:
-        location: The table, whose metadata is v1.metadata.json.
-        paths: The data files it removes; none, to rewrite all manifests.
-    """
-    (location / "metadata" / "version-hint.text").write_text("1")
-    return _run("rewrite", location, *paths)
-
-
 def hive_writer(*arguments: object) -> list[str]:
     """The command of a process that appends to a table of a Hive metastore; see its source."""
     return _command("HiveWriter", *arguments)

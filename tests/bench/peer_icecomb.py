@@ -19,18 +19,17 @@ def version() -> str:
     return importlib.metadata.version("icecomb")
 
 
-def import_planning(*, cached: bool) -> None:
-    """Import what planning needs; only manifests that are not cached are decoded with polars."""
+def import_planning() -> None:
+    """Import what planning needs."""
+    import polars as pl
+
     import icecomb.catalog.commit.static_pointer
     import icecomb.format.expressions.sql.parser
     import icecomb.format.scan.scan_planner
     import icecomb.format.scan.table_scan
 
     assert icecomb
-    if not cached:
-        import polars as pl
-
-        assert pl
+    assert pl
 
 
 def open_table(metadata: str, properties: dict[str, str]) -> Any:
@@ -54,19 +53,6 @@ def to_arrow(table: Any) -> pa.Table:
 def batches(table: Any) -> Iterator[Any]:
     """All rows, batch by batch."""
     yield from table.scan().to_arrow_batches()
-
-
-def parse_metadata(path: str) -> Any:
-    """A metadata file, parsed."""
-    from icecomb.format import TableMetadata
-
-    return TableMetadata.from_json(Path(path).read_bytes())
-
-
-def dump_metadata(metadata: Any) -> str:
-    """Its JSON."""
-    text: str = metadata.to_json()
-    return text
 
 
 def catalog(folder: str) -> Any:
@@ -113,18 +99,4 @@ def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
     change = table.new_fast_append()
     for file in files:
         change.append_data_file(DataFile(file_format=FileFormat.PARQUET, **file))
-    table.commit(change)
-
-
-def remove_files(table: Any, files: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-    """Commit that data files are gone, given by path and partition."""
-    from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.operation.overwrite import DeleteFiles
-
-    change = DeleteFiles(table.io)
-    for path, partition in files:
-        file = DataFile(
-            file_path=path, partition=partition, record_count=1, file_size_in_bytes=1, spec_id=0
-        )
-        change.delete_data_file(file)
     table.commit(change)

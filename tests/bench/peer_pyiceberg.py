@@ -19,7 +19,7 @@ def version() -> str:
     return importlib.metadata.version("pyiceberg")
 
 
-def import_planning(*, cached: bool) -> None:
+def import_planning() -> None:
     """Import what planning needs."""
     import pyiceberg.expressions
     import pyiceberg.io.pyarrow
@@ -58,20 +58,6 @@ def to_arrow(table: Any) -> pa.Table:
 def batches(table: Any) -> Iterator[Any]:
     """All rows, batch by batch."""
     yield from table.scan().to_arrow_batch_reader()
-
-
-def parse_metadata(path: str) -> Any:
-    """A metadata file, parsed."""
-    from pyiceberg.io.pyarrow import PyArrowFileIO
-    from pyiceberg.serializers import FromInputFile
-
-    return FromInputFile.table_metadata(PyArrowFileIO().new_input(path))
-
-
-def dump_metadata(metadata: Any) -> str:
-    """Its JSON."""
-    text: str = metadata.model_dump_json()
-    return text
 
 
 def catalog(folder: str) -> Any:
@@ -117,22 +103,3 @@ def append_files(table: Any, files: Sequence[dict[str, Any]]) -> None:
             )
             own.spec_id = table.spec().spec_id
             change.append_data_file(own)
-
-
-def remove_files(table: Any, files: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-    """Commit that data files are gone, given by path and partition."""
-    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-    from pyiceberg.typedef import Record
-
-    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
-        for path, partition in files:
-            file = DataFile.from_args(
-                content=DataFileContent.DATA,
-                file_path=path,
-                file_format=FileFormat.PARQUET,
-                partition=Record(*partition),
-                record_count=0,
-                file_size_in_bytes=0,
-            )
-            file.spec_id = table.spec().spec_id
-            change.delete_data_file(file)

@@ -2,14 +2,12 @@
 
     python -m tests.bench.big_table --files 100000 --out build/bench/big100k
     python -m tests.bench.planning --table build/bench/big100k
-    python -m tests.bench.planning --table build/bench/big100k --cache build/bench/cache
     python -m tests.bench.planning --table build/bench/big100k --peers icecomb,iceberg_java
     python -m tests.bench.planning --table build/bench/big100kdel --peers icecomb,iceberg_java
 
 `cold_s` is the first plan of a process, `import_s` and `open_s` stand apart, `process_s` is all
 three; `warm_s` is the last of the plans after it. The page cache is warm. Every task's file is
 looked at; `lazy_s` is a warm plan whose tasks are only counted, as an engine's planner may do.
-`--cache` keeps decoded manifests in a folder (icecomb only): filled by a run that is not counted.
 """
 
 from __future__ import annotations
@@ -17,20 +15,23 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report, run_child
-from tests.bench.peer import load_peer
+from tests.bench.measure import (
+    clocked,
+    compare,
+    expect,
+    load_peer,
+    memory_mb,
+    parser,
+    report,
+)
 
 
 def measure(arguments: argparse.Namespace, name: str, scan: str) -> None:
     """One process: import, open, plan, plan again."""
     wanted = json.loads((Path(arguments.table) / "expected.json").read_text())[scan]
-    properties: dict[str, str] = {}
-    if arguments.cache and name == "icecomb":
-        properties["io.manifest.cache.folder"] = str(Path(arguments.cache).resolve())
     metadata = str(Path(arguments.table).resolve() / "metadata" / "v1.metadata.json")
     peer = load_peer(name)
     if name == "iceberg_java":
@@ -38,8 +39,8 @@ def measure(arguments: argparse.Namespace, name: str, scan: str) -> None:
         expect(found["files"], wanted["files"], f"{name} {scan}")
         report(**found)
         return
-    _, import_s, import_cpu = clocked(partial(peer.import_planning, cached=bool(properties)))
-    table, open_s, open_cpu = clocked(lambda: peer.open_table(metadata, properties))
+    _, import_s, import_cpu = clocked(peer.import_planning)
+    table, open_s, open_cpu = clocked(lambda: peer.open_table(metadata, {}))
 
     def plan() -> int:
         return sum(1 for task in peer.tasks(table, wanted["predicate"]) if task.file.file_path)
@@ -71,15 +72,12 @@ def main() -> None:
     arguments.add_argument("--table", required=True, help="what big_table has written")
     arguments.add_argument("--scans", default="full,day,bounds")
     arguments.add_argument("--warm", type=int, default=4, help="plans after the first")
-    arguments.add_argument("--cache", help="a folder for decoded manifests")
     given = arguments.parse_args()
     if given.child:
         measure(given, *given.child.split(":"))
         return
     for scan in given.scans.split(","):
-        if given.cache:
-            run_child(f"icecomb:{scan}")
-        compare("planning", given, scan, table=Path(given.table).name, cached=bool(given.cache))
+        compare("planning", given, scan, table=Path(given.table).name)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report, run_child
-from tests.bench.peer import load_peer
+from tests.bench.measure import (
+    clocked,
+    compare,
+    expect,
+    load_peer,
+    memory_mb,
+    parser,
+    report,
+    run_child,
+)
 from tests.bench.rows import COLUMNS, arrow_rows
 from tests.bench.table_metadata import (
     UNPARTITIONED,

@@ -13,8 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tests.bench.measure import clocked, compare, expect, memory_mb, parser, report
-from tests.bench.peer import load_peer
+from tests.bench.measure import clocked, compare, expect, load_peer, memory_mb, parser, report
 from tests.bench.rows import arrow_rows
 
 FILES = 5

@@ -78,7 +78,6 @@ def test_a_snapshot_is_not_taken_for_the_flag_before_it(lake: Any) -> None:
 def test_what_cannot_be_undone_takes_no_text_for_a_flag(lake: Any) -> None:
     calls = {
         "orphans": lambda given: check_health(lake, "*", **given),
-        "every_file": lambda given: check_health(lake, "*", **given),
         "purge_requested": lambda given: lake.drop_table("db.t", **given),
         "unverified": lambda given: migrate.finalize(lake, "db.t", **given),
         "allow_data_loss": lambda given: migrate.revert(lake, "db.t", **given),

@@ -1272,25 +1272,25 @@ MUTATIONS = [
     ),
     # catalog/health
     Mutation(
-        "partition statistics are said to know the sizes of two files",
-        "catalog/health/known_partitions.py",
-        '(found["files"] <= 1)',
-        '(found["files"] <= 2)',
-        ("tests/catalog/health/test_known_partitions.py",),
+        "ten times a threshold are no problem yet",
+        "catalog/health/threshold.py",
+        "if count >= MANY * threshold",
+        "if count > MANY * threshold",
+        ("tests/catalog/health/test_file_finding.py",),
     ),
     Mutation(
-        "a partition with deletes is known by its statistics",
-        "catalog/health/known_partitions.py",
-        "known &= found[name] == 0",
-        "known &= found[name] >= 0",
-        ("tests/catalog/health/test_known_partitions.py",),
+        "half of the rows deleted are no problem yet",
+        "catalog/health/file_finding.py",
+        "gone >= SERIOUS_SHARE * there",
+        "gone > SERIOUS_SHARE * there",
+        ("tests/catalog/health/test_file_finding.py",),
     ),
     Mutation(
-        "deleted rows cost twice as many points",
-        "catalog/health/score.py",
-        "by_position / (2 * DELETED_SHARE)",
-        "by_position / DELETED_SHARE",
-        ("tests/catalog/health/test_score.py",),
+        "a name in the page of health is markup",
+        "catalog/cli/report/health_page.py",
+        "return escape(printable(text))",
+        "return printable(text)",
+        ("tests/catalog/health/test_health_page.py",),
     ),
     # catalog/metastore
     Mutation(
@@ -1584,8 +1584,8 @@ MUTATIONS = [
     Mutation(
         "an older version of a table is taken for its newest",
         "spark/planner/table/kept_metadata.py",
-        "if newest.metadata.last_updated_ms <= metadata.last_updated_ms:",
-        "if newest.metadata.last_updated_ms >= metadata.last_updated_ms:",
+        "if newest <= metadata.last_updated_ms:",
+        "if newest >= metadata.last_updated_ms:",
         ("tests/spark/planner/table/test_kept_metadata.py",),
     ),
     # spark/planner/write

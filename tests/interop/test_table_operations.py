@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.catalog.maintenance import group_process
 from icecomb.format.maintenance import group_rewriter
+from icecomb.format.maintenance.group_rewriter import GroupRewriter
 from icecomb.format.rows.write import row_sort
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
@@ -134,68 +134,43 @@ def test_java_compacts_a_table_that_has_our_position_deletes(
     assert all(not task.delete_files for task in table.scan().plan_files())
 
 
-def test_all_read_what_processes_have_compacted_while_java_deleted_rows(
+def test_all_read_what_is_compacted_while_java_deletes_rows(
     create: Callable[..., Table],
     agreed: Callable[[Table], list[tuple[Any, ...]]],
     iceberg_java: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = create("compacted_elsewhere", **MERGE, **{"write.delete.format.default": "parquet"})
+    table = create("compacted_meanwhile", **MERGE, **{"write.delete.format.default": "parquet"})
     table.delete("id in (3, 6, 33)")
-    monkeypatch.setattr(group_process, "_LEAST_FILES", 1)
-    monkeypatch.setattr(group_process.os, "sched_getaffinity", lambda _: {0, 1})
-    answer, lock, numbers = group_process._Process.answer, threading.Lock(), set[int]()
+    rewrite, lock, numbers = GroupRewriter.rewrite, threading.Lock(), set[int]()
 
-    def answered(self: Any, job: Any) -> Any:
-        found = answer(self, job)
+    def rewritten(self: Any, number: int, *given: Any) -> Any:
+        found = rewrite(self, number, *given)
         with lock:
             if not numbers:
-                iceberg_java.sql(f"DELETE FROM ice.{NAMESPACE}.compacted_elsewhere WHERE id = 7")
-            numbers.add(job[0])
+                iceberg_java.sql(f"DELETE FROM ice.{NAMESPACE}.compacted_meanwhile WHERE id = 7")
+            numbers.add(number)
         return found
 
-    monkeypatch.setattr(group_process._Process, "answer", answered)
+    monkeypatch.setattr(GroupRewriter, "rewrite", rewritten)
     done = table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     assert numbers == {1, 2, 3}
     assert (done.rewritten_data_files_count, done.added_data_files_count) == (6, 3)
     assert [row[0] for row in agreed(table)] == [i for i in range(40) if i not in {3, 6, 7, 33}]
 
 
-def test_all_read_a_group_that_processes_shared_and_one_that_was_sorted_on_disk(
+def test_all_read_a_group_that_was_sorted_on_disk(
     create: Callable[..., Table],
     agreed: Callable[[Table], list[tuple[Any, ...]]],
     iceberg_java: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = create("shared_group", PartitionSpec(0, ()), **MERGE)
+    table = create("sorted_on_disk", PartitionSpec(0, ()), **MERGE)
     for first in range(100, 160, 10):
         table.append(frame([(i, "abc"[i % 3], i / 4) for i in range(first, first + 10)]))
     table.delete("id in (3, 104, 158)")
     before = agreed(table)
     assert len(before) == 97
-    size = sum(task.file.file_size_in_bytes for task in table.scan().plan_files())
-    halves = {
-        "rewrite-all": "true",
-        "target-file-size-bytes": str(size // 2),
-        "max-file-size-bytes": str(size),
-    }
-    jobs = set[int]()
-    answer = group_process._Process.answer
-
-    def answered(self: Any, job: Any) -> Any:
-        jobs.add(job[0])
-        return answer(self, job)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(group_process, "_LEAST_FILES", 1)
-        patch.setattr(group_process.os, "sched_getaffinity", lambda _: {0, 1})
-        patch.setattr(group_process._Process, "answer", answered)
-        done = table.maintenance.rewrite_data_files(options=halves)
-    assert jobs == {1, 2}
-    assert (done.rewritten_data_files_count, done.added_data_files_count) == (8, 2)
-    assert agreed(table) == before
-    order = f"SELECT id FROM ice.{NAMESPACE}.shared_group WHERE x >= 25 ORDER BY _file, _pos"
-    assert len(iceberg_java.sql(order)) == 58
     spilled: list[int] = []
     spill = row_sort.RowSorter._spill
 
@@ -212,9 +187,9 @@ def test_all_read_a_group_that_processes_shared_and_one_that_was_sorted_on_disk(
     assert len(spilled) > 1
     assert agreed(table) == before
     sorted_by_java = iceberg_java.sql(
-        f"SELECT id FROM ice.{NAMESPACE}.shared_group ORDER BY s DESC NULLS LAST, x, id"
+        f"SELECT id FROM ice.{NAMESPACE}.sorted_on_disk ORDER BY s DESC NULLS LAST, x, id"
     )
-    as_stored = f"SELECT id FROM ice.{NAMESPACE}.shared_group ORDER BY _pos"
+    as_stored = f"SELECT id FROM ice.{NAMESPACE}.sorted_on_disk ORDER BY _pos"
     places = {id_: place for place, (id_,) in enumerate(iceberg_java.sql(as_stored))}
     keys = {id_: (s, x) for id_, s, x in before}
     stored = [keys[id_] for id_ in places]

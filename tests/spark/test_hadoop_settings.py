@@ -11,7 +11,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.spark.conf import CATALOG_CLASS
-from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
+from icecomb.spark.planner.protocol.catalogs import Environment, Identity, OpenCatalog
 from tests.rings import sampled
 
 

@@ -11,7 +11,7 @@ import pytest
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, find_tokens
 from icecomb.spark import spark_conf
-from icecomb.spark.planner.protocol import Environment, Identity, OpenCatalog
+from icecomb.spark.planner.protocol.catalogs import Environment, Identity, OpenCatalog
 from icecomb.spark.planner.table.catalogs import Catalogs
 from tests.peers import spark_users
 from tests.peers.spark_process import SMALL

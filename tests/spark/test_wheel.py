@@ -79,7 +79,7 @@ def test_the_wheel_holds_icecomb_and_nothing_beside_it(wheel):
         "icecomb.dist-info",
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".class")]
-    assert "icecomb/catalog/cli/report/health_page.html" in names
+    assert "icecomb/catalog/__init__.pyi" in names
 
 
 def test_the_wheel_carries_a_jar_for_every_spark(wheel):

@@ -1,52 +1,53 @@
 """The page of `icecomb health --html`: one file that needs no network and no script.
 
-Names of tables, partitions and messages are other people's text: the template escapes all of it,
-invisible characters are shown as a terminal shows them, and the page's security policy forbids
-loading or running anything.
+Names of tables and messages are other people's text: all of it is escaped, invisible characters are
+shown as a terminal shows them, and the page's security policy forbids loading or running anything.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from icecomb.catalog.cli.output.output import moment
-from icecomb.catalog.cli.report.health_chart import drawn, size_text
-from icecomb.catalog.cli.report.health_report import summary
-from icecomb.format.optional_library import optional_library
+from icecomb.catalog.cli.report.health_report import COUNTS, summary
 from icecomb.format.printable_text import printable
 
 if TYPE_CHECKING:
-    from jinja2 import Template
-
     from icecomb.catalog.health.table_health import TableHealth
 
 _DETAILED: Final = 100
-"""Number of tables shown in full; each takes about 10 KB."""
+"""Number of tables shown in full."""
 _SHORT: Final = 120
-
-
-def template() -> Template:
-    """Return the template of the page."""
-    jinja2 = optional_library("jinja2", "icecomb health --html needs jinja2", "icecomb[health]")
-    made = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    made.filters |= {
-        "shown": printable,
-        "short": _short,
-        "size": size_text,
-        "growth": _growth,
-        "drawn": lambda charts: list(drawn(charts)),
-    }
-    text = Path(__file__).with_suffix(".html").read_text("utf-8")
-    found: Template = made.from_string(text)
-    return found
+_HEAD: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Health of {count}</title>
+<style>
+body {{ margin: 0 auto; max-width: 72rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif; }}
+table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ text-align: left; padding: .3rem .5rem; border-bottom: 1px solid; vertical-align: top; }}
+h2, td, li, code {{ overflow-wrap: anywhere; }}
+code {{ display: block; white-space: pre-wrap; user-select: all; }}
+</style>
+</head>
+<body>
+<h1>Health of {count}</h1>
+<p>{when}. {state}. The worst table comes first.
+Commands that delete are dry runs without --yes.</p>
+<table>
+<thead><tr><th>Table</th><th>Files</th><th>Bytes</th><th>Findings</th></tr></thead>
+<tbody>"""
 
 
 def check_writable(page: str) -> None:
@@ -56,22 +57,12 @@ def check_writable(page: str) -> None:
         raise click.UsageError(f"--html {page}: there is no folder {folder}")
 
 
-def write(
-    page: Template, place: str, tables: Sequence[TableHealth], options: Sequence[str]
-) -> None:
+def write(place: str, tables: Sequence[TableHealth], options: Sequence[str]) -> None:
     """Write the page; a file of this name is replaced once the page is complete.
 
     The tables come with the worst first; `options` are global ones that printed commands need.
     """
-    count, state = summary(tables)
-    text = page.render(
-        tables=tables,
-        options=options,
-        detailed=_DETAILED,
-        when=moment(int(time.time() * 1000)),
-        count=count,
-        state=state,
-    )
+    text = "\n".join(_lines(tables, options)) + "\n"
     # a link of this name is replaced, not followed: who made it may not be who runs this
     target = Path(place).absolute()
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -80,10 +71,48 @@ def write(
         draft.replace(target)
 
 
-def _growth(size: int) -> str:
-    return f"{'+' if size >= 0 else '-'}{size_text(abs(size))}"
+def _lines(tables: Sequence[TableHealth], options: Sequence[str]) -> Iterator[str]:
+    count, state = summary(tables)
+    yield _HEAD.format(count=count, state=state, when=moment(int(time.time() * 1000)))
+    for number, one in enumerate(tables):
+        yield _row(number, one)
+    yield "</tbody>\n</table>"
+    for number, one in enumerate(tables[:_DETAILED]):
+        yield from _section(number, one, options)
+    if len(tables) > _DETAILED:
+        yield (
+            f"<p>{len(tables) - _DETAILED:,} more tables appear only in the list above; --output "
+            "json has all of them.</p>"
+        )
+    yield "</body>\n</html>"
 
 
-def _short(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= _SHORT else f"{shown[:_SHORT]}…"
+def _row(number: int, one: TableHealth) -> str:
+    name = printable(one.table)
+    name = escape(name if len(name) <= _SHORT else f"{name[:_SHORT]}…")
+    if number < _DETAILED:
+        name = f'<a href="#t{number}">{name}</a>'
+    facts = ("-", "-") if one.facts is None else (f"{one.facts.files:,}", f"{one.facts.size:,}")
+    codes = "unreadable" if one.error else ", ".join(f.code for f in one.findings)
+    cells = (name, *facts, escape(codes))
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _section(number: int, one: TableHealth, options: Sequence[str]) -> Iterator[str]:
+    yield f'<section id="t{number}">\n<h2>{_shown(one.table)}</h2>\n<ul>'
+    if one.error is not None:
+        hint = f"<br>{_shown(one.hint)}" if one.hint else ""
+        yield f"<li><b>unreadable</b> {_shown(one.error)}{hint}</li>"
+    if one.facts is not None:
+        numbers = [f"{name.replace('_', ' ')} {getattr(one.facts, name):,}" for name in COUNTS]
+        yield f"<li>{', '.join(numbers)}</li>"
+    for found in one.findings:
+        command = found.command_with(options)
+        line = "" if command is None else f"<code>{_shown(command)}</code>"
+        said = f"<b>{found.severity.value} {_shown(found.code)}</b> {_shown(found.message)}"
+        yield f"<li>{said}{line}</li>"
+    yield "</ul>\n</section>"
+
+
+def _shown(text: str) -> str:
+    return escape(printable(text))

@@ -21,7 +21,7 @@ _LONGEST: Final = 120
 """Longer names are cut in the list, so that the columns after them stay visible."""
 _SHOWN: Final = ("files", "size", "snapshots")
 _FINDING: Final = ("severity", "code", "message", "command")
-_COUNTS: Final = {
+COUNTS: Final = {
     "files": "Data files of the current snapshot.",
     "size": "Bytes of these.",
     "rows": "Rows of these, deleted ones included.",
@@ -32,7 +32,8 @@ _COUNTS: Final = {
     "snapshots": "Snapshots that are not expired.",
     "metadata_bytes": "Bytes of the metadata file.",
 }
-_METRICS: Final = {name: f"table_{name}" for name in _COUNTS} | {"size": "table_bytes"}
+"""The numbers of a table, by their names in `TableFacts`."""
+_METRICS: Final = {name: f"table_{name}" for name in COUNTS} | {"size": "table_bytes"}
 
 
 def show_tables(
@@ -50,7 +51,7 @@ def show_tables(
         _show_text(output, tables, options)
     else:
         lines = (line for one in tables for line in _findings(one, options))
-        output.table(["table", "score", *_COUNTS, *_FINDING, "error"], lines)
+        output.table(["table", *COUNTS, *_FINDING, "error"], lines)
 
 
 def _show_text(output: Output, tables: Sequence[TableHealth], options: Sequence[str]) -> None:
@@ -60,11 +61,10 @@ def _show_text(output: Output, tables: Sequence[TableHealth], options: Sequence[
         output.lines(_details(tables[0], options))
         return
     output.table(
-        ["table", "score", "files", "bytes", "snapshots", "findings"],
+        ["table", "files", "bytes", "snapshots", "findings"],
         [
             [
                 one.table if len(one.table) <= _LONGEST else f"{one.table[:_LONGEST]}…",
-                "-" if one.score is None else one.score.total,
                 *(value if one.facts else "-" for value in _numbers(one, _SHOWN)),
                 "unreadable" if one.error else ",".join(f.code for f in one.findings) or "-",
             ]
@@ -80,8 +80,7 @@ def _show_text(output: Output, tables: Sequence[TableHealth], options: Sequence[
 
 
 def _findings(one: TableHealth, options: Sequence[str]) -> Iterator[list[Any]]:
-    score = None if one.score is None else one.score.total
-    cells = [one.table, score, *_numbers(one, _COUNTS)]
+    cells = [one.table, *_numbers(one, COUNTS)]
     for found in one.findings:
         command = found.command_with(options)
         yield [*cells, found.severity, found.code, found.message, command, None]
@@ -91,18 +90,13 @@ def _findings(one: TableHealth, options: Sequence[str]) -> Iterator[list[Any]]:
 
 def show_prometheus(tables: Sequence[TableHealth]) -> None:
     """Print gauges in the text format of Prometheus, a sample per table or finding."""
-    read = [one for one in tables if one.facts is not None and one.score is not None]
+    read = [one for one in tables if one.facts is not None]
     _metric(
         "table_readable",
         "Whether the table's metadata could be read.",
         ((_labels(table=one.table), int(one.error is None)) for one in tables),
     )
-    _metric(
-        "table_health_score",
-        "0 to 100; 100 is healthy.",
-        ((_labels(table=one.table), one.score.total) for one in read if one.score is not None),
-    )
-    for name, text in _COUNTS.items():
+    for name, text in COUNTS.items():
         _metric(
             _METRICS[name],
             text,
@@ -139,14 +133,12 @@ def _label(value: str) -> str:
 
 
 def _facts(one: TableHealth) -> dict[str, Any]:
-    if one.facts is None or one.score is None:
-        return {"table": one.table, "score": None, "error": one.error, "hint": one.hint}
-    facts, score = one.facts, one.score
+    if one.facts is None:
+        return {"table": one.table, "error": one.error, "hint": one.hint}
+    facts = one.facts
     growth = facts.metadata_growth
     return {
         "table": one.table,
-        "score": f"{score.total} of 100 (file sizes {score.file_sizes} of 40, equality deletes "
-        f"{score.equality_deletes} of 40, position deletes {score.position_deletes} of 20)",
         "format version": facts.format_version,
         "committed": None if facts.committed_ms is None else moment(facts.committed_ms),
         "files": facts.files,

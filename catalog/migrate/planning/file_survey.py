@@ -39,7 +39,8 @@ from icecomb.catalog.migrate.source.source import orc_by_position
 from icecomb.catalog.migrate.source.source_files import AHEAD, ListedFolder, PartitionFolder
 from icecomb.catalog.migrate.source.spool import RowWriter, Spool
 from icecomb.catalog.report.finding import Finding, Mentions, note
-from icecomb.catalog.report.progress import Progress, in_order, workers
+from icecomb.catalog.report.progress import Progress, workers
+from icecomb.format.arrow.batch_stream import pooled
 from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.rows.values.unread_field import UnreadField
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
@@ -263,7 +264,7 @@ class FooterSurvey:
             read = partial(self._reading.read, partition, one.status, positional=positional)
             return begun, pace.timed(read)
 
-        answers = in_order(pool, missing, work, AHEAD)
+        answers = pooled(pool, work, missing, AHEAD)
         for at, footer in enumerate(known):
             if footer is None:
                 begun, footer = next(answers)  # noqa: PLW2901 - the one that was missing

@@ -7,10 +7,10 @@ No Python code runs per row: values become codes, and codes are looked up in sor
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.arrow.value_codes import ValueCodes
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.lru import ReadOnce
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.values.arrow_projection import FileField, Projection
@@ -161,43 +162,26 @@ class EqualityDeletes:
     def __init__(self, io: FileIO, metadata: TableMetadata, capacity: int = 1 << 28) -> None:
         self._io = io
         self._metadata = metadata
-        self._capacity = capacity
-        self._lock = Lock()
-        self._reading: dict[tuple[str, ...], Lock] = {}
-        self._kept: OrderedDict[tuple[str, ...], KeySet | None] = OrderedDict()
+        self._kept = ReadOnce[tuple[str, ...], "KeySet | None"](
+            capacity, lambda keys: 0 if keys is None else keys.nbytes, keeps_last=True
+        )
 
     def of(self, delete_files: Sequence[DataFile]) -> list[KeySet]:
         """Return the key sets of equality delete files, one for each set of columns."""
         groups: dict[tuple[int, ...], list[DataFile]] = defaultdict(list)
         for file in delete_files:
             groups[compared_columns(file)].append(file)
-        found = (self._key_set(ids, files) for ids, files in groups.items())
+        found = (
+            self._kept.of(
+                tuple(sorted(f.file_path for f in files)), partial(self._key_set, ids, files)
+            )
+            for ids, files in groups.items()
+        )
         return [keys for keys in found if keys is not None]
 
     def _key_set(self, field_ids: tuple[int, ...], files: list[DataFile]) -> KeySet | None:
-        name = tuple(sorted(f.file_path for f in files))
-        with self._lock:
-            turn = self._reading.setdefault(name, Lock())
-        with turn:
-            with self._lock:
-                if name in self._kept:
-                    self._kept.move_to_end(name)
-                    return self._kept[name]
-            columns = self._columns(field_ids, files)
-            keys = KeySet(field_ids, columns) if len(columns[0]) else None
-            with self._lock:
-                self._kept[name] = keys
-                self._shrink()
-            return keys
-
-    def _shrink(self) -> None:
-        sizes = [0 if keys is None else keys.nbytes for keys in self._kept.values()]
-        total = sum(sizes)
-        for size in sizes[:-1]:
-            if total <= self._capacity:
-                return
-            self._kept.popitem(last=False)
-            total -= size
+        columns = self._columns(field_ids, files)
+        return KeySet(field_ids, columns) if len(columns[0]) else None
 
     def _columns(self, field_ids: tuple[int, ...], files: list[DataFile]) -> list[pa.Array]:
         parts: list[list[pa.Array]] = [[] for _ in field_ids]

@@ -6,9 +6,8 @@ place of all others (spec: Position Delete Files, Deletion Vectors).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.lru import ReadOnce
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.path_range import path_range
 from icecomb.format.rows.deletes.vector_reader import VectorReader, check_stated_rows
@@ -56,11 +56,7 @@ class PositionDeletes:
     def __init__(self, io: FileIO, capacity: int = 1 << 24) -> None:
         self._io = io
         self._vectors = VectorReader(io)
-        self._capacity = capacity
-        self._lock = Lock()
-        self._reading: dict[str, Lock] = {}
-        self._kept: OrderedDict[str, Mapping[str, Positions]] = OrderedDict()
-        self._size = 0
+        self._kept = ReadOnce[str, Mapping[str, Positions]](capacity, _count, keeps_last=True)
 
     def of(self, data_file: DataFile, delete_files: Iterable[DataFile]) -> Positions | None:
         """Return the distinct deleted positions of a data file, ascending; None for none."""
@@ -80,22 +76,8 @@ class PositionDeletes:
     def _from_file(self, path: str, delete_file: DataFile) -> Positions:
         if only_target(delete_file) == path:
             return _read_by_path(self._io, delete_file).get(path, _NONE)
-        with self._lock:
-            turn = self._reading.setdefault(delete_file.file_path, Lock())
-        with turn:
-            by_path = self._kept.get(delete_file.file_path)
-            if by_path is None:
-                by_path = _read_by_path(self._io, delete_file)
-                self._keep(delete_file.file_path, by_path)
-        return by_path.get(path, _NONE)
-
-    def _keep(self, location: str, by_path: Mapping[str, Positions]) -> None:
-        with self._lock:
-            self._kept[location] = by_path
-            self._size += _count(by_path)
-            while self._size > self._capacity and len(self._kept) > 1:
-                _, dropped = self._kept.popitem(last=False)
-                self._size -= _count(dropped)
+        read = partial(_read_by_path, self._io, delete_file)
+        return self._kept.of(delete_file.file_path, read).get(path, _NONE)
 
 
 def distinct(parts: Sequence[Positions]) -> Positions:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.lru import ReadOnce
 from icecomb.format.rows.deletes.deletion_vector import DamagedVectorError, decode_vector
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ class VectorReader:
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
-        self._lock = Lock()
-        self._reading: dict[str, Lock] = {}
-        self._kept: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
+        self._kept = ReadOnce[str, tuple[int, bytes]](_KEPT, _share)
 
     def of(self, path: str, vectors: Sequence[DataFile]) -> Longs:
         """Return the deleted positions of a data file, ascending; it must have one vector."""
@@ -71,15 +68,15 @@ class VectorReader:
         size = vector.file_size_in_bytes
         if end > size:
             raise damaged_vector(vector, f"ends at byte {end} of a file of {size}")
-        with self._lock:
-            reading = self._reading.setdefault(path, Lock())
-        with reading:
-            start, known = self._kept.get(path, (0, b""))
-            if not (start <= offset and end <= start + len(known)):
-                least = _FAR if self._io.served_by(path).has_slow_requests else _NEAR
-                stop = max(end, min(offset + least, size))
-                start, known = offset, self._range(vector, offset, stop)
-                self._keep(path, start, known)
+
+        def read() -> tuple[int, bytes]:
+            least = _FAR if self._io.served_by(path).has_slow_requests else _NEAR
+            return offset, self._range(vector, offset, max(end, min(offset + least, size)))
+
+        def fits(held: tuple[int, bytes]) -> bool:
+            return held[0] <= offset and end <= held[0] + len(held[1])
+
+        start, known = self._kept.of(path, read, fits)
         blob = known[offset - start : end - start]
         if len(blob) < length:
             raise damaged_vector(vector, f"ends at byte {end} of a file of {start + len(known)}")
@@ -107,13 +104,10 @@ class VectorReader:
             ) from problem
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _keep(self, path: str, start: int, content: bytes) -> None:
-        with self._lock:
-            self._kept.pop(path, None)
-            if len(content) <= _FAR:
-                self._kept[path] = start, content
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+
+def _share(held: tuple[int, bytes]) -> int:
+    """Return how many entries of the cache a range counts for: too many if it is long."""
+    return 1 if len(held[1]) <= _FAR else _KEPT + 1
 
 
 def check_stated_rows(vector: DataFile, rows: int = -1) -> None:

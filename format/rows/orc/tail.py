@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from icecomb.format.avro.codec import inflated, unpacked, unsnapped
 from icecomb.format.input_limit import unpacked_bytes
 from icecomb.format.rows.values.statistics import ChunkStatistics
+from icecomb.format.rows.values.varint import read_varint
 from icecomb.format.spec.types import (
     NANO_TYPES,
     TIMESTAMP_TYPES,
@@ -239,16 +240,10 @@ def _message(data: bytes) -> Message:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("a number does not end")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
+    try:
+        return read_varint(data, at)
+    except IndexError:
+        raise ValueError("a number does not end") from None
 
 
 def _number(message: Message, field: int) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from icecomb.format.rows.values.varint import read_varint
+
 Data: TypeAlias = "bytes | memoryview"
 
 TRUE: Final = 1
@@ -28,7 +30,6 @@ STRUCT: Final = 12
 
 _WHOLE: Final = frozenset({I16, I32, I64})
 _DEEPEST: Final = 40
-_LONGEST: Final = 63
 
 
 class CompactError(ValueError):
@@ -115,6 +116,10 @@ def read_struct(data: Data, at: int = 0) -> tuple[Struct, int]:
         return _struct(data, at, 0)
     except IndexError:
         raise TruncatedError("the bytes end within a structure") from None
+    except CompactError:
+        raise
+    except ValueError as problem:
+        raise CompactError(str(problem)) from None
 
 
 def _struct(data: Data, at: int, depth: int) -> tuple[Struct, int]:
@@ -132,13 +137,13 @@ def _struct(data: Data, at: int, depth: int) -> tuple[Struct, int]:
         if head >> 4:
             number += head >> 4
         else:
-            raw, at = _varint(data, at)
+            raw, at = read_varint(data, at)
             number = _signed(raw)
         if I16 <= kind <= I64:
             raw = data[at]
             at += 1
             if raw >= 0x80:
-                raw, at = _varint(data, at - 1)
+                raw, at = read_varint(data, at - 1)
             fields[number] = kind, (raw >> 1) ^ -(raw & 1)
         elif kind == STRUCT:
             value, at = _struct(data, at, depth + 1)
@@ -152,10 +157,10 @@ def _struct(data: Data, at: int, depth: int) -> tuple[Struct, int]:
 
 def _value(data: Data, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in _WHOLE:
-        raw, at = _varint(data, at)
+        raw, at = read_varint(data, at)
         return _signed(raw), at
     if kind == BINARY:
-        length, at = _varint(data, at)
+        length, at = read_varint(data, at)
         end = at + length
         if end > len(data):
             raise IndexError(end)
@@ -185,7 +190,7 @@ def _items(data: Data, at: int, depth: int) -> tuple[Items, int]:
     at += 1
     size, kind = head >> 4, head & 0x0F
     if size == 0x0F:
-        size, at = _varint(data, at)
+        size, at = read_varint(data, at)
     values = []
     for _ in range(size):
         value, at = _value(data, at, kind, depth + 1)
@@ -194,7 +199,7 @@ def _items(data: Data, at: int, depth: int) -> tuple[Items, int]:
 
 
 def _pairs(data: Data, at: int, depth: int) -> tuple[Pairs, int]:
-    size, at = _varint(data, at)
+    size, at = read_varint(data, at)
     if not size:
         return Pairs(0, 0, []), at
     kinds = data[at]
@@ -205,23 +210,6 @@ def _pairs(data: Data, at: int, depth: int) -> tuple[Pairs, int]:
         value, at = _value(data, at, found.value_kind, depth + 1)
         found.values.append((key, value))
     return found, at
-
-
-def _varint(data: Data, at: int) -> tuple[int, int]:
-    byte = data[at]
-    at += 1
-    if byte < 0x80:
-        return byte, at
-    number, shift = byte & 0x7F, 7
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, at
-        shift += 7
-        if shift > _LONGEST:
-            raise CompactError("a number has more than 64 bits")
 
 
 def _signed(raw: int) -> int:

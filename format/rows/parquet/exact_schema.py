@@ -162,7 +162,7 @@ class _Comparison:
         element.drop(FIELD_ID)
 
     def _variant(self, found: FileField, element: Struct, path: str) -> None:
-        """Match the group of a variant, which must not be shredded: files are shredded by rows."""
+        """Match the group of a variant, which must not be shredded: variants are written whole."""
         parts = [child.name for child in found.children]
         if sorted(parts) != list(_VARIANT_PARTS) or not _annotated(element):
             raise NotCopyableError(f"column {path} is shredded in it, or not a variant")

@@ -81,7 +81,6 @@ class ParquetOptions:
     statistics: Mapping[str, bool] = field(default_factory=dict)
     bloom_filters: Mapping[str, BloomFilter] = field(default_factory=dict)
     bloom_max_bytes: int = known.PARQUET_BLOOM_MAX_BYTES.default
-    shredded_by: int | None = None
 
     @property
     def file_format(self) -> FileFormat:
@@ -104,7 +103,6 @@ class ParquetOptions:
         codec = _CODECS[known.PARQUET_CODEC.of(properties)]
         fpp = known.PARQUET_BLOOM_FPP.of_each(properties)
         ndv = known.PARQUET_BLOOM_NDV.of_each(properties)
-        sample = known.PARQUET_VARIANT_SAMPLE_ROWS.of(properties)
         return cls(
             codec,
             compression_level(known.PARQUET_LEVEL, properties, codec),
@@ -122,7 +120,6 @@ class ParquetOptions:
                 if enabled
             },
             known.PARQUET_BLOOM_MAX_BYTES.of(properties),
-            sample if known.PARQUET_SHRED_VARIANTS.of(properties) else None,
         )
 
     def open(self, stream: BinaryIO, settings: FileSettings) -> DataFileWriter:

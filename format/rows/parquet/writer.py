@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from icecomb.format.rows.parquet.annotated_stream import AnnotatedStream, variant_ids
 from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.metrics import parquet_metrics
-from icecomb.format.rows.parquet.variant_shredding import ShreddedColumns
 from icecomb.format.rows.values.arrow_projection import file_fields
 from icecomb.format.rows.values.data_metrics import Metrics, MetricsKind
 from icecomb.format.rows.write.file_settings import FileSettings
@@ -65,7 +64,6 @@ class ParquetFileWriter:
         self._variant_nulls = dict.fromkeys((number for number, _ in self._variant_paths), 0)
         self._nan_counts = dict.fromkeys((number for number, _ in self._nan_paths), 0)
         self._writer: pq.ParquetWriter | None = None
-        self._shredded: ShreddedColumns | None = None
 
     @property
     def bytes_written(self) -> int:
@@ -76,14 +74,12 @@ class ParquetFileWriter:
         """Write batches, whose columns have the table's types, as a row group."""
         table = pa.Table.from_batches(batches)
         if self._writer is None:
-            # The first row group determines the size of bloom filters and the shredding.
-            self._writer = self._open(table.num_rows, table)
+            # The first row group determines the size of bloom filters.
+            self._writer = self._open(table.num_rows)
         for number, path in self._nan_paths:
             self._nan_counts[number] += _count_nan(table, path)
         for number, path in self._variant_paths:
             self._variant_nulls[number] += _column(table, path).null_count
-        if self._shredded is not None:
-            table = self._shredded.of(table)
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> Metrics:
@@ -105,22 +101,18 @@ class ParquetFileWriter:
                 metrics.null_value_counts[number] = nulls
         return metrics
 
-    def _open(self, rows: int, first: pa.Table | None = None) -> pq.ParquetWriter:
+    def _open(self, rows: int) -> pq.ParquetWriter:
         options, schema = self._options, self._settings.schema
         paths = parquet_paths(schema.fields)
         statistics = _columns(schema, options.statistics, paths)
-        arrow, typed = schema_to_pyarrow(schema), list[str]()
-        if self._annotated is not None and options.shredded_by and first is not None:
-            self._shredded = ShreddedColumns(first, schema, options.shredded_by)
-            arrow, typed = self._shredded.schema(arrow), self._shredded.paths
         writer = _Writer(
             self._stream,
-            arrow,
+            schema_to_pyarrow(schema),
             version="2.6",
             compression=options.compression,
             compression_level=options.level,
-            use_dictionary=[*self._dictionaries(paths), *typed],
-            write_statistics=[*(p for i, p in paths.items() if statistics.get(i, True)), *typed],
+            use_dictionary=self._dictionaries(paths),
+            write_statistics=[p for i, p in paths.items() if statistics.get(i, True)],
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,

@@ -18,7 +18,7 @@ from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.snapshot import Operation
 from icecomb.format.sql_statement import printed_text
 from icecomb.spark.planner.changes.snapshots import older_than_lineage
-from icecomb.spark.planner.protocol import LoadChangelog, LoadedChangelog
+from icecomb.spark.planner.protocol.changes import LoadChangelog, LoadedChangelog
 from icecomb.spark.planner.table.audit import branch_to_read
 from icecomb.spark.planner.table.change_columns import CHANGED_ROWS, CHANGES_FROM, UPDATED_ROWS
 from icecomb.spark.planner.table.tables import described
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from icecomb.format.spec.snapshot import Snapshot
-    from icecomb.spark.planner.protocol import ChangelogRange
+    from icecomb.spark.planner.protocol.changes import ChangelogRange
     from icecomb.spark.planner.table.states import TableState, TableStates
 
 _ALL: Final = "none"

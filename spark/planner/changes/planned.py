@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.spark.planner.changes.files import Changelog, FileChange
-    from icecomb.spark.planner.protocol import PlannedFile, PlanScan
+    from icecomb.spark.planner.protocol.scans import PlannedFile, PlanScan
     from icecomb.spark.planner.table.states import TableState
 
 

@@ -11,7 +11,7 @@ from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
 from icecomb.format.rows.deletes.position_delete import only_target
 from icecomb.format.rows.deletes.vector_reader import check_stated_rows
 from icecomb.format.spec.partition import partition_key
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.scans import (
     DeleteFile,
     DeletePlace,
     EqualityDeletes,

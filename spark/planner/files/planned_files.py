@@ -18,7 +18,7 @@ from icecomb.spark.planner.files.delete_files import (
     position_delete_files,
 )
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.scans import (
     DeleteEntry,
     FileEntry,
     FileRange,

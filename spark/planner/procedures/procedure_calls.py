@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.property.property import nearest
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.catalogs import Done
+from icecomb.spark.planner.protocol.procedures import (
     CallProcedure,
-    Done,
     EndWork,
     ListProcedures,
     LoadProcedure,
@@ -22,8 +22,8 @@ from icecomb.spark.planner.protocol import (
     SessionListing,
     SessionQuery,
     SessionWork,
-    TableName,
 )
+from icecomb.spark.planner.protocol.tables import TableName
 from icecomb.spark.planner.session.conversation import Conversation
 from icecomb.spark.planner.session.group_rewrites import SessionEngine
 from icecomb.spark.planner.session.session_work import (

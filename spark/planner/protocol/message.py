@@ -9,10 +9,13 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+PROTOCOL: Final = 37
+"""The version of the protocol, part of the greeting: bridge and planner must agree."""
 
 _SCALARS = frozenset({str, int, bool, float, types.NoneType})
 _Reader = Callable[[Any], Any]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icecomb.format.statistics.statistics_file import newest_statistics
 from icecomb.format.statistics.theta_sketch import BLOB_TYPE
-from icecomb.spark.planner.protocol import ColumnEstimate
+from icecomb.spark.planner.protocol.scans import ColumnEstimate
 from icecomb.spark.values import shown_to_json
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, pl
 from icecomb.format.spec.transform import BucketTransform, IdentityTransform, TimeTransform
 from icecomb.format.spec.types import NANO_TYPES, UUIDType
 from icecomb.spark.partitioning import spark_transform
-from icecomb.spark.planner.protocol import GroupingField
+from icecomb.spark.planner.protocol.scans import GroupingField
 from icecomb.spark.schema import spark_type
 from icecomb.spark.values import value_to_json
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
-from icecomb.spark.planner.protocol import ReadRows, Rows
+from icecomb.spark.planner.protocol.scans import ReadRows, Rows
 from icecomb.spark.planner.scan.predicates import row_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions
 from icecomb.spark.planner.table.states import TableStates

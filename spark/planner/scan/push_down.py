@@ -13,7 +13,7 @@ from icecomb.format.scan.file_aggregates import Aggregate
 from icecomb.format.scan.file_aggregates import AggregateFunction as Function
 from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.types import NANO_TYPES, LongType
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.scans import (
     Aggregated,
     AggregateFiles,
     AggregateFunction,

@@ -23,7 +23,7 @@ from icecomb.spark.planner.table.selectors import check_shows_one_snapshot, use_
 
 if TYPE_CHECKING:
     from icecomb.format.property.property import Property
-    from icecomb.spark.planner.protocol import Selection
+    from icecomb.spark.planner.protocol.scans import Selection
     from icecomb.spark.planner.table.states import TableState
 
 _SNAPSHOT_ID: Final = optional_number("snapshot-id", "The snapshot to read.")

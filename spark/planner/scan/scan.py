@@ -16,7 +16,7 @@ from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.files.planned_files import PlannedFiles, PositionsOfFiles
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.scans import (
     NarrowedScan,
     NarrowScan,
     PlanScan,

@@ -13,7 +13,7 @@ from icecomb.format.property.table_property import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.protocol import SplitHints
+    from icecomb.spark.planner.protocol.scans import SplitHints
     from icecomb.spark.planner.scan.read_options import ReadOptions
 
 

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.protocol import (
+    from icecomb.spark.planner.protocol.procedures import (
         SessionListing,
         SessionQuery,
         SessionSketches,

@@ -14,7 +14,7 @@ from icecomb.format.errors import CommitFailedError, FileIOError
 from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.sql_statement import quoted_name
-from icecomb.spark.planner.protocol import SessionWork
+from icecomb.spark.planner.protocol.procedures import SessionWork
 from icecomb.spark.planner.session.session_work import PendingWork, PendingWorks
 from icecomb.spark.planner.table.selectors import MOVED_ROWS
 from icecomb.spark.planner.table.table_name import below

@@ -18,7 +18,7 @@ from icecomb.format.cancellation import Signal, wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError, UnsupportedError
 from icecomb.format.spec.types import UUIDType
 from icecomb.format.sql_statement import quoted_name
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.procedures import (
     ListedFolder,
     SessionListing,
     SessionQuery,

@@ -6,22 +6,21 @@ The files between them never change, so that a batch that is run again reads the
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.lru import Lru
 from icecomb.format.spec.schema import Schema, children, prune, walk
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.scans import ScanPage, ScanPlan
+from icecomb.spark.planner.protocol.streams import (
     LatestOffset,
     OpenedStream,
     OpenStream,
     PlanStream,
-    ScanPage,
-    ScanPlan,
     StreamEnd,
     StreamPosition,
     StreamTable,
@@ -52,8 +51,7 @@ class Streams:
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
-        self._recent: OrderedDict[tuple[str, int, bool], npt.NDArray[np.int64]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._recent = Lru[tuple[str, int, bool], "npt.NDArray[np.int64]"](_KEPT)
 
     def open_stream(self, request: OpenStream) -> OpenedStream:
         selection = request.scan.selection
@@ -150,14 +148,10 @@ class Streams:
         self, state: TableState, snapshot: Snapshot, *, everything: bool
     ) -> npt.NDArray[np.int64]:
         key = (str(state.metadata.table_uuid), snapshot.snapshot_id, everything)
-        with self._lock:
-            found = self._recent.get(key)
+        found = self._recent.find(key)
         if found is None:
             found = SnapshotFiles(state, snapshot, everything=everything).rows()
-            with self._lock:
-                self._recent[key] = found
-                while len(self._recent) > _KEPT:
-                    self._recent.popitem(last=False)
+            self._recent.keep(key, found)
         return found
 
 

@@ -17,7 +17,8 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.spark.planner.protocol import Audit, WriteState
+    from icecomb.spark.planner.protocol.tables import Audit
+    from icecomb.spark.planner.protocol.writes import WriteState
     from icecomb.spark.planner.table.states import TableState
 
 _ID: Final = "spark.wap.id"

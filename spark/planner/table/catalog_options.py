@@ -11,7 +11,7 @@ from typing import Final
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.conf import SESSION_CATALOG
-from icecomb.spark.planner.protocol import Environment
+from icecomb.spark.planner.protocol.catalogs import Environment
 from icecomb.spark.planner.table.identity import of_others
 
 DEFAULT_NAMESPACE: Final = "default-namespace"

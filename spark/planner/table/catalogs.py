@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NamespaceNotEmptyError, NoSuchNamespaceError
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.catalogs import (
     AlterNamespace,
     CreateNamespace,
     Done,

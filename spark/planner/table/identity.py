@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.storage.delegation_token import DelegationToken, give_tokens
-from icecomb.spark.planner.protocol import Environment, Identity
+from icecomb.spark.planner.protocol.catalogs import Environment, Identity
 
 if TYPE_CHECKING:
     from icecomb.catalog.configuration.configuration import Configuration

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from icecomb.format.lru import Lru
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -19,14 +19,6 @@ _LOG_BYTES: Final = 256
 _FIELD_BYTES: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    metadata: TableMetadata
-    io: FileIO
-    table: tuple[str, str]
-    nbytes: int
-
-
 class KeptMetadata:
     """A thread-safe cache of table metadata by catalog and metadata location.
 
@@ -38,55 +30,37 @@ class KeptMetadata:
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
-        self._limit = limit
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
-        self._newest: dict[tuple[str, str], tuple[str, str]] = {}
-        self._bytes = 0
+        self._newest: dict[tuple[str, str], tuple[int, tuple[str, str]]] = {}
+        self._spared: set[tuple[str, str]] = set()
+        self._kept = Lru[tuple[str, str], "tuple[TableMetadata, FileIO]"](
+            limit,
+            lambda one: estimated_bytes(one[0]),
+            keeps_last=True,
+            spares=self._spared.__contains__,
+        )
         self._lock = threading.Lock()
 
     def find(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO] | None:
         """Return the cached metadata of a file with the table's file system; None if missing."""
-        key = (catalog, location)
-        with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found.metadata, found.io
+        return self._kept.find((catalog, location))
 
     def keep(self, catalog: str, location: str, metadata: TableMetadata, io: FileIO) -> None:
         """Add the metadata of a file."""
         key, table = (catalog, location), (catalog, metadata.location)
-        kept = _Kept(metadata, io, table, estimated_bytes(metadata))
         with self._lock:
-            self._drop(key)
-            self._kept[key] = kept
-            self._bytes += kept.nbytes
-            newest = self._kept.get(self._newest.get(table, key), kept)
-            if newest.metadata.last_updated_ms <= metadata.last_updated_ms:
-                self._newest[table] = key
-            self._shrink(key)
+            newest, there = self._newest.get(table, (metadata.last_updated_ms, key))
+            if newest <= metadata.last_updated_ms:
+                self._spared.discard(there)
+                self._spared.add(key)
+                self._newest[table] = metadata.last_updated_ms, key
+            self._kept.keep(key, (metadata, io))
 
     def discard(self, catalog: str) -> None:
         """Drop the metadata of a catalog's tables."""
         with self._lock:
-            for key in [key for key in self._kept if key[0] == catalog]:
-                self._drop(key)
-
-    def _shrink(self, last: tuple[str, str]) -> None:
-        older = [key for key, each in self._kept.items() if self._newest.get(each.table) != key]
-        for key in (*older, *self._kept):
-            if self._bytes <= self._limit:
-                return
-            if key != last:
-                self._drop(key)
-
-    def _drop(self, key: tuple[str, str]) -> None:
-        dropped = self._kept.pop(key, None)
-        if dropped is not None:
-            self._bytes -= dropped.nbytes
-            if self._newest.get(dropped.table) == key:
-                del self._newest[dropped.table]
+            for table in [table for table in self._newest if table[0] == catalog]:
+                self._spared.discard(self._newest.pop(table)[1])
+            self._kept.discard(lambda key: key[0] == catalog)
 
 
 def estimated_bytes(metadata: TableMetadata) -> int:

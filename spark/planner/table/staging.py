@@ -11,7 +11,7 @@ from icecomb.spark.planner.table.states import TableState
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.transaction import Transaction
-    from icecomb.spark.planner.protocol import Reference
+    from icecomb.spark.planner.protocol.tables import Reference
 
 
 class StagedTables:

@@ -15,7 +15,7 @@ from icecomb.format.errors import NoSuchTableError
 from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.rows.values.metadata_columns import with_lineage
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.spark.planner.protocol import Reference, TableName
+from icecomb.spark.planner.protocol.tables import Reference, TableName
 from icecomb.spark.planner.table.catalogs import Catalogs
 from icecomb.spark.planner.table.change_columns import CHANGELOGS, changelog_schema
 from icecomb.spark.planner.table.kept_metadata import KeptMetadata

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.sort import SortOrder
-    from icecomb.spark.planner.protocol import TableDefinition, TableName
+    from icecomb.spark.planner.protocol.tables import TableDefinition, TableName
     from icecomb.spark.planner.table.states import TableState
 
 STATEMENTS: Final = {

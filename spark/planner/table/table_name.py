@@ -8,7 +8,7 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.spark.planner.table.catalogs import one_level
 
 if TYPE_CHECKING:
-    from icecomb.spark.planner.protocol import TableName
+    from icecomb.spark.planner.protocol.tables import TableName
 
 
 class Named(NamedTuple):

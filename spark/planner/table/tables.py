@@ -14,12 +14,11 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.spark.partitioning import spark_transforms
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.catalogs import Done, Dropped
+from icecomb.spark.planner.protocol.tables import (
     AlterTable,
     CreateTable,
     CreateTableLike,
-    Done,
-    Dropped,
     DropTable,
     Exists,
     ListTables,

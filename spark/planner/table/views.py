@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchViewError, UnsupportedError
 from icecomb.format.spec.view.view import VIEW_FORMAT_VERSION, with_properties
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.catalogs import Done, Dropped
+from icecomb.spark.planner.protocol.tables import Exists, TableName, TableNames
+from icecomb.spark.planner.protocol.views import (
     AlterView,
     CreateView,
-    Done,
-    Dropped,
     DropView,
-    Exists,
     ListViews,
     LoadView,
     RenameView,
     ReplaceView,
-    TableName,
-    TableNames,
     ViewDescription,
     ViewExists,
 )

@@ -21,7 +21,7 @@ from icecomb.format.call_log import timed
 from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
 from icecomb.format.errors import IcecombError
 from icecomb.format.printable_text import printable_lines
-from icecomb.spark.planner.protocol import PROTOCOL
+from icecomb.spark.planner.protocol.message import PROTOCOL
 from icecomb.spark.planner.transport.hangups import Hangups
 from icecomb.spark.planner.transport.pages import line_of, lines_of, page_of, read_message
 

@@ -11,7 +11,8 @@ from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.options import Options
-from icecomb.spark.planner.protocol import CanDeleteWhere, DeleteWhere, Done, Possible
+from icecomb.spark.planner.protocol.catalogs import Done
+from icecomb.spark.planner.protocol.writes import CanDeleteWhere, DeleteWhere, Possible
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.table.audit import commit_target, head
 from icecomb.spark.planner.table.catalogs import Catalogs

@@ -15,7 +15,7 @@ from icecomb.format.property.table_property import (
 from icecomb.format.rows.values.metadata_columns import PARTITION, lineage
 from icecomb.format.rows.write.file_options import delete_properties
 from icecomb.spark.planner.options import Options
-from icecomb.spark.planner.protocol import DeleteInstructions, PlannedChange
+from icecomb.spark.planner.protocol.writes import DeleteInstructions, PlannedChange
 from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.write.file_instructions import file_instructions
 from icecomb.spark.planner.write.layout import (
@@ -29,7 +29,7 @@ from icecomb.spark.planner.write.written_files import POSITION_DELETES
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.spark.planner.protocol import PlanChange
+    from icecomb.spark.planner.protocol.writes import PlanChange
     from icecomb.spark.planner.table.states import TableState
 
 

@@ -25,7 +25,7 @@ from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.values.json_sequence import lazily
-from icecomb.spark.planner.protocol import StreamedWrite
+from icecomb.spark.planner.protocol.writes import StreamedWrite
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.table.audit import head
 from icecomb.spark.planner.write.written_files import written_with
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.options import Options
-    from icecomb.spark.planner.protocol import Epoch, StreamingQuery, WriteState
+    from icecomb.spark.planner.protocol.writes import Epoch, StreamingQuery, WriteState
     from icecomb.spark.planner.table.audit import CommitTarget
     from icecomb.spark.planner.table.states import TableState
 

@@ -35,7 +35,7 @@ from icecomb.spark.schema import iceberg_schema
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.options import Options
-    from icecomb.spark.planner.protocol import BeginWrite
+    from icecomb.spark.planner.protocol.writes import BeginWrite
     from icecomb.spark.planner.table.catalogs import Catalogs
     from icecomb.spark.planner.table.states import TableState, TableStates
 

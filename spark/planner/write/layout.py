@@ -28,7 +28,7 @@ from icecomb.format.rows.write.write_option import USE_TABLE_LAYOUT
 from icecomb.format.spec.sort import NullOrder
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms
-from icecomb.spark.planner.protocol import SortField
+from icecomb.spark.planner.protocol.writes import SortField
 from icecomb.spark.planner.table.compression import codec
 from icecomb.spark.planner.table.metadata_columns import partition_struct
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.spark.planner.protocol import QueriedTable
+    from icecomb.spark.planner.protocol.writes import QueriedTable
     from icecomb.spark.planner.table.states import TableState, TableStates
 
 

@@ -8,7 +8,7 @@ from icecomb.format.operation.summary import snapshot_texts
 
 if TYPE_CHECKING:
     from icecomb.spark.planner.options import Options
-    from icecomb.spark.planner.protocol import MergedRows
+    from icecomb.spark.planner.protocol.writes import MergedRows
 
 _PREFIX: Final = "snapshot-property."
 _MERGE_PREFIX: Final = "spark.merge-into.num-target-rows-"

@@ -22,14 +22,8 @@ if TYPE_CHECKING:
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
-    from icecomb.spark.planner.protocol import (
-        DeleteEntry,
-        Delta,
-        FileEntry,
-        Replaced,
-        WriteState,
-        WrittenFile,
-    )
+    from icecomb.spark.planner.protocol.scans import DeleteEntry, FileEntry
+    from icecomb.spark.planner.protocol.writes import Delta, Replaced, WriteState, WrittenFile
     from icecomb.spark.planner.table.states import TableState
 
 APPEND: Final = "append"

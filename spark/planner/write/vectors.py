@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.rows.deletes.deletion_vector_writer import OlderDeletes
     from icecomb.format.rows.values.scan_task import FileScanTask
-    from icecomb.spark.planner.protocol import Delta
+    from icecomb.spark.planner.protocol.writes import Delta
     from icecomb.spark.planner.table.states import TableState
 
 

@@ -27,7 +27,8 @@ from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.partitioning import name_path, transform_parts
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.options import Options
-from icecomb.spark.planner.protocol import (
+from icecomb.spark.planner.protocol.catalogs import Done
+from icecomb.spark.planner.protocol.writes import (
     AbortStaged,
     AbortWrite,
     BeginWrite,
@@ -35,7 +36,6 @@ from icecomb.spark.planner.protocol import (
     Committed,
     CommitWrite,
     DataLocation,
-    Done,
     Epoch,
     PartitionColumn,
     PlanChange,

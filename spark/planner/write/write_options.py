@@ -16,7 +16,7 @@ from icecomb.spark.planner.write.table_change import OVERWRITE, OVERWRITE_PARTIT
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
-    from icecomb.spark.planner.protocol import BeginWrite
+    from icecomb.spark.planner.protocol.writes import BeginWrite
 
 _SORT_ORDER: Final = optional_number("output-sort-order-id", "The sort order of new files.")
 _FROM: Final = optional_number(

@@ -32,7 +32,8 @@ from icecomb.spark.values import partition_types, value_from_json
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.spark.planner.protocol import FileEntry, WriteState, WrittenFile
+    from icecomb.spark.planner.protocol.scans import FileEntry
+    from icecomb.spark.planner.protocol.writes import WriteState, WrittenFile
 
 POSITION_DELETES: Final = Schema((DELETE_FILE_PATH, DELETE_FILE_POS))
 """The columns of position delete files."""

@@ -101,15 +101,12 @@ def test_small_files_are_those_that_a_rewrite_takes_for_their_size(
     assert told == [(sum(g.files for g in plan), sum(g.size for g in plan))][: len(plan)]
 
 
-def test_small_files_are_a_problem_where_they_cost_half_of_their_points(tmp_path: Path) -> None:
-    # 12 files and 96 MiB weigh fully: points are lost by how far the average is below 96 MiB
-    table = append(new_table(tmp_path), *(data(48 * MB) for _ in range(12)))
-    found = table.maintenance.health()
-    assert found.score is not None
-    assert found.score.file_sizes == 20
-    assert finding(table, "small-files").severity is Severity.PROBLEM
-    table = append(new_table(tmp_path, "other"), *(data(51 * MB) for _ in range(12)))
+def test_ten_times_as_many_small_files_in_a_partition_are_a_problem(tmp_path: Path) -> None:
+    table = append(new_table(tmp_path, by_day=True), *(data(MB, day="mon") for _ in range(49)))
+    append(table, data(MB, day="tue"))
     assert finding(table, "small-files").severity is Severity.WARNING
+    append(table, data(MB, day="mon"))
+    assert finding(table, "small-files").severity is Severity.PROBLEM
 
 
 def test_a_tenth_of_the_rows_of_a_partition_deleted_is_heavy(tmp_path: Path) -> None:
@@ -143,17 +140,19 @@ def test_five_delete_files_are_heavy_where_they_are_more_than_the_data_files(
     assert "delete-heavy" in codes(few)
 
 
-def test_deleted_rows_are_a_problem_where_they_cost_half_of_their_points(tmp_path: Path) -> None:
-    # a fifth of the rows costs all 20 points
-    files = [data(GB, 1000) for _ in range(12)]
-    table = append(new_table(tmp_path), *files)
-    delete(table, positions(1199))
-    assert "delete-heavy" not in codes(table)
+def test_half_of_the_rows_deleted_or_ten_times_as_many_delete_files_are_a_problem(
+    tmp_path: Path,
+) -> None:
+    table = append(new_table(tmp_path), data(GB, 1000))
+    delete(table, positions(499))
+    assert finding(table, "delete-heavy").severity is Severity.WARNING
     delete(table, positions(1))
     assert finding(table, "delete-heavy").severity is Severity.PROBLEM
-    few = append(new_table(tmp_path, "few"), *files[:8])
-    delete(few, positions(800))
-    assert finding(few, "delete-heavy").severity is Severity.WARNING
+    many = append(new_table(tmp_path, "many"), data(GB, 10_000))
+    delete(many, *(positions(1) for _ in range(49)))
+    assert finding(many, "delete-heavy").severity is Severity.WARNING
+    delete(many, positions(1))
+    assert finding(many, "delete-heavy").severity is Severity.PROBLEM
 
 
 def test_one_file_of_equality_deletes_is_a_finding(tmp_path: Path) -> None:
@@ -166,11 +165,9 @@ def test_one_file_of_equality_deletes_is_a_finding(tmp_path: Path) -> None:
     assert found.severity is Severity.WARNING
 
 
-def test_equality_deletes_are_a_problem_where_they_cost_half_of_their_points(
-    tmp_path: Path,
-) -> None:
-    table = append(new_table(tmp_path), *(data(GB, 1000) for _ in range(12)))
-    delete(table, equality(599))
+def test_ten_files_of_equality_deletes_are_a_problem(tmp_path: Path) -> None:
+    table = append(new_table(tmp_path), data(GB, 1000))
+    delete(table, *(equality(1) for _ in range(9)))
     assert finding(table, "equality-deletes").severity is Severity.WARNING
     delete(table, equality(1))
     assert finding(table, "equality-deletes").severity is Severity.PROBLEM

@@ -15,7 +15,7 @@ from icecomb.catalog import cli
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.catalog.cli.report.health_report import show_tables
-from icecomb.catalog.health.table_health import HealthScore, TableHealth
+from icecomb.catalog.health.table_health import TableHealth
 from tests.catalog.health.made_table import (
     GB,
     MB,
@@ -49,7 +49,7 @@ def tables(tmp_path: Path) -> None:
     append(new_table(tmp_path, "well"), data(GB))
     append(new_table(tmp_path, "warned"), *(data(MB) for _ in range(5)))
     ill = append(new_table(tmp_path, "ill"), *(data(GB, 1000) for _ in range(12)))
-    delete(ill, equality(12_000))
+    delete(ill, *(equality(1200) for _ in range(10)))
 
 
 @pytest.mark.usefixtures("tables")
@@ -58,7 +58,7 @@ def test_the_worst_table_comes_first_and_its_findings_follow(health: Any) -> Non
     assert code == 3
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["TABLE", "db.ill", "db.warned", "db.well"]
-    assert lines[1].split()[1:3] == ["60", "12"]
+    assert lines[1].split()[1] == "12"
     assert out.index("  problem equality-deletes") < out.index("  warning small-files")
     assert lines[-1] == "3 tables: 1 problem, 1 warning"
 
@@ -67,7 +67,7 @@ def test_the_worst_table_comes_first_and_its_findings_follow(health: Any) -> Non
 def test_one_table_is_shown_in_full(health: Any) -> None:
     code, out, _ = health("db.well")
     assert code == 0
-    assert re.search(r"^score: +100 of 100 \(file sizes 40 of 40", out, re.MULTILINE)
+    assert re.search(r"^files: +1$", out, re.MULTILINE)
     assert "nothing found" in out
 
 
@@ -86,8 +86,6 @@ def test_exit_codes_are_those_of_the_worst(health: Any, tmp_path: Path) -> None:
 def test_without_names_all_tables_are_looked_at(health: Any) -> None:
     found = json.loads(health("--output", "json")[1])
     assert [one["table"] for one in found] == ["db.ill", "db.warned", "db.well"]
-    assert [one["score"] for one in found] == [60, 100, 100]
-    assert found[0]["scores"] == {"file_sizes": 40, "equality_deletes": 0, "position_deletes": 20}
     (deletes,) = found[0]["findings"]
     assert deletes.keys() == {"code", "severity", "message", "evidence", "command"}
     assert (deletes["code"], deletes["severity"]) == ("equality-deletes", "problem")
@@ -111,7 +109,7 @@ def test_csv_has_a_line_a_finding_and_one_for_a_table_without(health: Any) -> No
         ("db.well", ""),
     ]
     assert "There is no table" in rows[0]["error"]
-    assert (rows[1]["score"], rows[1]["severity"], rows[1]["files"]) == ("60", "problem", "12")
+    assert (rows[1]["severity"], rows[1]["files"]) == ("problem", "12")
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -144,7 +142,6 @@ def test_prometheus_reads_gauges(health: Any) -> None:
     found = samples(out)
     assert code == 1
     ill = (("table", "db.ill"),)
-    assert found["icecomb_table_health_score", ill] == 60
     assert found["icecomb_table_bytes", ill] == 12 * GB
     assert found["icecomb_table_files", ill] == 12
     assert found["icecomb_table_readable", ill] == 1
@@ -195,9 +192,9 @@ def test_commands_carry_the_options_that_name_the_catalog(
 def test_a_name_of_ten_thousand_letters_does_not_push_the_list_away(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    long = TableHealth("x" * 10_000, HealthScore())
+    long = TableHealth("x" * 10_000)
     application = Application(None, None, None, "text", TerminalProgress())
-    show_tables(application, [long, TableHealth("db.t", HealthScore(), error="no")], [])
+    show_tables(application, [long, TableHealth("db.t", error="no")], [])
     lines = capfd.readouterr().out.splitlines()
     assert len(lines[1]) < len(lines[2]) + 130 < 400
     assert "x" * 10_000 not in lines, "it is well, and shown in no detail"

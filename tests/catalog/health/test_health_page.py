@@ -1,32 +1,21 @@
-"""The page of `icecomb health --html`: whole, harmless, and seen by a browser."""
+"""The page of `icecomb health --html`: whole and harmless."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from icecomb.catalog import cli
 from icecomb.catalog.cli.report import health_page
-from icecomb.catalog.health.table_health import (
-    Charts,
-    HealthFinding,
-    HealthScore,
-    PartitionFacts,
-    TableFacts,
-    TableHealth,
-)
+from icecomb.catalog.health.table_health import HealthFinding, TableFacts, TableHealth
 from icecomb.catalog.report.finding import Severity
-from tests.catalog.health.made_table import GB, KB, MB, append, data, lake_in, new_table
-from tests.peers.chromium import Chromium
+from tests.catalog.health.made_table import GB, KB, MB, append, data, new_table
 
 HIT = "document.title='hit'"
 HOSTILE = [
@@ -50,24 +39,19 @@ def ill(name: str) -> TableHealth:
     found = HealthFinding(
         "small-files", Severity.WARNING, f"message {name}", {"n": 1}, ("maintain", "x", name)
     )
-    charts = Charts(
-        (0,) * 9 + (1, 5, 0, 2),
-        (PartitionFacts(f"day={name}", 3, 2 * GB, 5), PartitionFacts("day=b", 1, MB, 5)),
-        ((1_600_000_000_000, 2), (1_700_000_000_000, 9)),
-    )
-    return TableHealth(name, HealthScore(10, 40, 20), (found,), FACTS, charts)
+    return TableHealth(name, (found,), FACTS)
 
 
 def written(folder: Path, tables: list[TableHealth]) -> Path:
     page = folder / "health.html"
-    health_page.write(health_page.template(), str(page), tables, ["--uri", "thrift://x"])
+    health_page.write(str(page), tables, ["--uri", "thrift://x"])
     return page
 
 
 class Strict(HTMLParser):
     """Reads a page that closes what it opens, and notes all it has."""
 
-    VOID = frozenset(("meta", "br", "col"))
+    VOID = frozenset(("meta", "br"))
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -101,9 +85,8 @@ def parsed(text: str) -> Strict:
 
 
 ALLOWED = {
-    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table"),
-    *("colgroup", "col", "thead", "tbody", "tr", "th", "td", "a", "section", "dl", "div", "dt"),
-    *("dd", "ul", "li", "b", "br", "span", "code", "figure", "svg", "rect", "text", "line"),
+    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table"),
+    *("thead", "tbody", "tr", "th", "td", "a", "section", "ul", "li", "b", "br", "code"),
 }
 
 
@@ -188,7 +171,6 @@ def test_the_command_writes_the_page_and_the_list(
     assert [one["table"] for one in json.loads(out)] == [table.location()]
     assert str(page) in err
     text = page.read_text()
-    assert "day=%3Cb%3E" in text
     check_harmless(parsed(text))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["db", "health.html"]
 
@@ -198,58 +180,3 @@ def test_a_folder_that_is_not_there_is_told_before_anything_is_looked_at(
 ) -> None:
     assert cli.main(["health", str(tmp_path / "t"), "--html", str(tmp_path / "no" / "x")]) == 2
     assert "there is no folder" in capfd.readouterr().err
-
-
-def test_without_jinja2_the_error_says_what_to_install(tmp_path: Path) -> None:
-    lake = lake_in(tmp_path)
-    table = lake.create_table("db.t", new_table(tmp_path, "u").schema())
-    code = (
-        "import sys; sys.modules['jinja2'] = None\n"
-        "from icecomb.catalog import cli\n"
-        "print(cli.main(['health', sys.argv[1], '--html', sys.argv[2]]))\n"
-        "print(cli.main(['health', sys.argv[1]]))\n"
-    )
-    command = [sys.executable, "-c", code, table.location(), str(tmp_path / "x.html")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    first, *_, last = done.stdout.splitlines()
-    assert (first, last) == ("1", "0")
-    assert "pip install 'icecomb[health]'" in done.stderr
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Chromium:
-    return Chromium(tmp_path_factory.mktemp("chromium"))
-
-
-@pytest.mark.full("needs Chromium")
-@pytest.mark.jvm
-def test_a_browser_shows_hostile_names_and_runs_none(tmp_path: Path, chromium: Chromium) -> None:
-    page = written(tmp_path, [ill(name) for name in HOSTILE])
-    seen = chromium.document(page)
-    found = parsed(seen)
-    check_harmless(found)
-    assert "<title>Health of 11 tables</title>" in seen
-    text = "".join(found.texts)
-    assert f"<script>{HIT}</script>" in text
-    assert "new\\nline and \\x00 nul, \\x1b[31m red, \\u202eright to left" in text
-    rectangles = [attributes for tag, attributes in found.tags if tag == "rect"]
-    assert len(rectangles) == len(HOSTILE) * (2 + 3 + 2)
-
-
-@pytest.mark.full("needs Chromium")
-@pytest.mark.jvm
-@pytest.mark.parametrize("width", [400, 1100])
-def test_a_browser_paints_it_light_and_dark_and_nothing_sticks_out(
-    tmp_path: Path, chromium: Chromium, width: int
-) -> None:
-    page = written(tmp_path, [ill("db.orders"), *(ill(name) for name in HOSTILE)])
-    light = chromium.picture(page, width=width)
-    dark = chromium.picture(page, width=width, dark=True)
-    assert light.shape == dark.shape
-    assert light.mean() > 200
-    assert dark.mean() < 80
-    for picture in (light, dark):
-        back = picture[0, 0]
-        different = (np.abs(picture.astype(int) - back).sum(axis=2) > 60).mean()
-        assert 0.01 < different < 0.5, "there is text on a background"
-        assert (picture[:, -8:] == back).all(), "nothing reaches over the right margin"

@@ -106,43 +106,6 @@ def test_manifests_of_an_older_spec_are_rewritten_by_its_number(tmp_path: Path) 
     )
 
 
-def test_manifests_that_all_have_every_partition_are_unclustered(tmp_path: Path) -> None:
-    def spread(name: str, manifests: int) -> Table:
-        table = new_table(tmp_path, name, by_day=True)
-        for _ in range(manifests):
-            append(table, *(data(GB, day=day) for day in "abcdefgh"))
-        return table
-
-    assert "unclustered-manifests" not in codes(spread("four", 4))
-    assert finding(spread("five", 5), "unclustered-manifests").evidence == {
-        "manifests": 5,
-        "manifests_per_partition": 5.0,
-        "sorted_manifests_per_partition": 1.5,
-        "spec_id": 1,
-    }
-
-
-def test_a_manifest_whose_range_covers_a_partition_is_read_for_it(tmp_path: Path) -> None:
-    table = new_table(tmp_path, by_day=True)
-    for day in "bcdef":
-        append(table, data(GB, day="a"), data(GB, day=day))
-    # a scan of a, b, c, d, e and f reads 5, 5, 4, 3, 2 and 1: 20/6 of them; sorted 1 + 4/6
-    found = finding(table, "unclustered-manifests")
-    assert found.evidence["manifests_per_partition"] == pytest.approx(20 / 6, abs=0.01)
-    assert found.evidence["sorted_manifests_per_partition"] == pytest.approx(10 / 6, abs=0.01)
-
-
-def test_manifests_of_a_day_each_are_clustered(tmp_path: Path) -> None:
-    table = new_table(tmp_path, by_day=True)
-    for day in "abcdefgh":
-        append(table, data(GB, day=day))
-    assert "unclustered-manifests" not in codes(table)
-    plain = new_table(tmp_path, "plain")
-    for _ in range(9):
-        append(plain, data(GB))
-    assert "unclustered-manifests" not in codes(plain), "there is one partition only"
-
-
 @pytest.mark.parametrize(("old", "told"), [(99, False), (100, True)])
 def test_a_hundred_snapshots_that_may_expire_are_a_finding(
     tmp_path: Path, old: int, *, told: bool
@@ -237,8 +200,6 @@ def test_growth_is_by_the_oldest_file_of_the_log_that_is_there(tmp_path: Path) -
 def test_an_empty_table_is_well(tmp_path: Path) -> None:
     found = new_table(tmp_path).maintenance.health()
     assert found.findings == ()
-    assert found.score is not None
-    assert found.score.total == 100
 
 
 @pytest.mark.parametrize(

@@ -117,15 +117,6 @@ def many_manifests(folder: Path) -> Table:
     return table
 
 
-def unclustered_manifests(folder: Path) -> Table:
-    table = made(folder)
-    with table.update_spec() as spec:
-        spec.add_identity("day")
-    for _ in range(6):
-        table.append(rows("a", "b", "c", "d"))
-    return table
-
-
 def snapshot_bloat(folder: Path, *, days: int = 9, count: int = 100) -> Table:
     table = made(folder)
     table.append(rows("a"))
@@ -189,7 +180,6 @@ CASES: dict[str, Callable[[Path], Table]] = {
     "unsorted": unsorted,
     "old-spec": old_spec,
     "many-manifests": many_manifests,
-    "unclustered-manifests": unclustered_manifests,
     "snapshot-bloat": snapshot_bloat,
     "snapshot-bloat of young ones": young_snapshots,
     "metadata-bloat": metadata_bloat,

@@ -14,7 +14,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError
 from icecomb.format.storage.file_io import FileIO
-from tests.bench.hdfs_storm import storm
+from tests.format.hdfs.storm import storm
 from tests.peers.hdfs import Hdfs
 from tests.peers.second_try import started
 
@@ -118,10 +118,7 @@ def test_a_storm_of_writers_survives_a_fail_over(cluster, io):
 
 
 def test_many_clients_with_files_of_10_mib_survive_a_fail_over(cluster):
-    """Every file is there once and whole, and no thread and no socket is left.
-
-    Twenty clients, to keep this short: `python -m tests.bench.hdfs_storm` does it with a hundred.
-    """
+    """Every file is there once and whole, and no thread and no socket is left."""
     if cluster.active() == "nn2":
         cluster.admin("-failover", "nn2", "nn1")
     storm(cluster, clients=20, files=1, mib=10)

@@ -30,7 +30,7 @@ from tests.catalog.health.made_table import (
 
 def dangling(table: Table) -> int:
     """As many as the removal of such files finds, which makes values of them."""
-    limits = CensusLimits(1, 1)
+    limits = CensusLimits(1)
     head = table.current_snapshot()
     assert head is not None
     manifests = read_manifests(table.io, head)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,20 +14,14 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.errors import NoSuchFileError
-from icecomb.format.inspect.file_census import (
-    SIZE_CLASSES,
-    CensusLimits,
-    FileCensus,
-    size_classes,
-    take_census,
-)
+from icecomb.format.inspect.file_census import CensusLimits, FileCensus, take_census
 from icecomb.format.inspect.partition_counts import COUNTS, NEVER
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.storage.file_io import FileIO
 
-LIMITS = CensusLimits(small=800, undersized=700, sort_order_id=1, by_snapshot=True)
+LIMITS = CensusLimits(small=800, sort_order_id=1, by_snapshot=True)
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("n", pa.int32())])
 
 
@@ -133,8 +126,6 @@ def expected(entry: dict[str, Any]) -> dict[str, int]:
         "rows": count if data else 0,
         "small_files": int(data and size < 800),
         "small_bytes": size if data and size < 800 else 0,
-        "undersized_files": int(data and size <= 700),
-        "undersized_bytes": size if data and size <= 700 else 0,
         "unsorted_files": int(unsorted),
         "unsorted_bytes": size if unsorted else 0,
         "position_delete_files": int(content == 1),
@@ -179,8 +170,6 @@ def test_totals_are_those_of_pyiceberg_s_files(table: Table) -> None:
         assert found.total(records) == sum(file["record_count"] for file in chosen)
     data = [file["file_size_in_bytes"] for file in files if file["content"] == 0]
     assert found.total("bytes") == sum(data)
-    sizes = Counter(size.bit_length() - 1 for size in data)
-    assert {at: n for at, n in enumerate(found.sizes) if n} == sizes
 
 
 def test_files_are_counted_by_the_snapshot_that_added_them(table: Table) -> None:
@@ -227,10 +216,3 @@ def test_a_manifest_that_is_lost_is_an_error(table: Table) -> None:
     with pytest.raises(NoSuchFileError):
         census(table)
     elsewhere.rename(path)
-
-
-def test_sizes_are_counted_between_powers_of_two() -> None:
-    sizes = [0, 1, 2, 3, 4, 1023, 1024, 2**40 - 1, 2**40, 2**47, 2**62, 2**63 - 1]
-    wanted = Counter(min(max(size, 1).bit_length() - 1, SIZE_CLASSES - 1) for size in sizes)
-    found = size_classes(np.array(sizes, np.int64)).tolist()
-    assert {at: n for at, n in enumerate(found) if n} == wanted

@@ -34,7 +34,6 @@ from icecomb.format.manifests.reader import (
     read_manifest_columns,
 )
 from icecomb.format.manifests.schema import STATISTICS
-from icecomb.format.manifests.store import ManifestStore
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -78,9 +77,8 @@ def fetched(entry: ManifestEntry, snapshot_id: int, number: int) -> ManifestEntr
         ),
         max_size=7,
     ),
-    st.booleans(),
 )
-def test_many_manifests_tell_what_was_written_to_each(folder, drawn, through_a_store):
+def test_many_manifests_tell_what_was_written_to_each(folder, drawn):
     manifests, expected = [], []
     for entries, spec_id, snapshot_id, number in drawn:
         rows = [
@@ -106,8 +104,7 @@ def test_many_manifests_tell_what_was_written_to_each(folder, drawn, through_a_s
         )
         manifests.append(assign_sequence_number(manifest, snapshot_id, number))
         expected.append([fetched(e, snapshot_id, number) for e in rows])
-    store = ManifestStore(str(folder / "store"), 1 << 24) if through_a_store else None
-    cache = ManifestCache(store=store)
+    cache = ManifestCache()
     for _ in range(2):  # decoded, and kept
         found = list(read_each_columns(IO, manifests, SPECS.__getitem__, None, cache=cache))
         assert [columns.manifest for columns in found] == manifests
@@ -122,8 +119,6 @@ def test_many_manifests_tell_what_was_written_to_each(folder, drawn, through_a_s
                     assert columns.statistic(name, column_id).to_pylist() == of_files
             for position in range(len(SPECS[spec_id].fields)):
                 assert len(columns.partition(position)) == len(entries)
-        if store is not None:
-            cache.clear()  # the second time, each comes from its own file
 
 
 def written(folder: Path, number: int, files: int = 2, *, snapshot_id: int = 9) -> ManifestFile:

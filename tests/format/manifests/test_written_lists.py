@@ -285,7 +285,8 @@ def test_only_the_last_lists_are_kept():
     assert lists.find(tables[3], snapshot(3)) is None
     assert lists.find(tables[3], snapshot(7)) == written(3)
     assert lists.find(tables[2], snapshot(2)) == written(2)
-    lists.keep(tables[0], snapshot(0), written(6))
-    assert not any(lists.find(table, snapshot(n)) for n, table in enumerate(tables))
+    lists.keep(tables[2], snapshot(8), written(6))
+    assert lists.find(tables[2], snapshot(8)) is lists.find(tables[2], snapshot(2)) is None
+    assert lists.find(tables[3], snapshot(7)) == written(3)
     lists.keep(None, snapshot(1), written(1))
     assert lists.find(None, snapshot(1)) is None

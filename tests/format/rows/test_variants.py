@@ -25,7 +25,6 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.rows.parquet.variant_shredding import ShreddedColumns
 from icecomb.format.rows.values.arrow_projection import Projection, file_fields
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
@@ -623,109 +622,17 @@ def test_what_duckdb_shredded_is_read(create, tmp_path, uniform):
     assert table.scan("v is null").count() == nulls
 
 
-V = Schema(NestedField(1, "v", VariantType()))
-
-
-def shredded(given_values, sample=100):
-    """A column of a file that is written with shredding."""
-    table = pa.table({"v": variants_to_arrow(given_values)}, schema=V.as_arrow())
-    columns = ShreddedColumns(table, V, sample)
-    found = columns.of(table)
-    assert found.schema.equals(columns.schema(table.schema))
-    column = found.column(0).combine_chunks()
-    column.validate(full=True)
-    return column
-
-
-@pytest.mark.parametrize(("kind", "value"), SHREDDED, ids=str)
-def test_values_are_shredded_into_the_types_of_the_specification(kind, value):
-    column = shredded([value, None, Variant.of(None), {"a": 1}, value])
-    wider = pa.int64() if pa.types.is_integer(kind) else kind
-    if pa.types.is_decimal(kind):
-        wider = pa.decimal128(kind.precision, -value.as_tuple().exponent)
-    assert column.type.field("typed_value").type == wider
-    stored = column.field("value").to_pylist()
-    assert [each is None for each in stored] == [True, True, False, False, True]
-    found = [v and v.to_python() for v in read(column)]
-    assert found == [value, None, None, {"a": 1}, value]
-
-
-@given(st.lists(st.none() | FREE, min_size=1, max_size=12), st.integers(1, 12))
-def test_shredded_values_are_put_together_again(given_values, sample):
-    column = shredded(given_values, sample)
-    found = (
-        [v and v.to_python() for v in read(column)] if column.type.num_fields == 3 else given_values
-    )
-    assert repr_of(found) == repr_of(given_values)
-
-
-def test_what_is_frequent_gets_a_column_and_the_rest_stays_encoded():
-    often = [{"n": at, "deep": {"d": date(2024, 1, 1)}, "list": [at]} for at in range(20)]
-    rare = [{"n": "text", "rare": 1}, "no object", {"n": 1 << 40}]
-    column = shredded([*often, *rare])
-    typed = column.type.field("typed_value").type
-    assert [f.name for f in typed] == ["deep", "list", "n"]
-    assert not any(f.nullable for f in typed)
-    inner = column.field("typed_value").field("n")
-    assert inner.field("typed_value").null_count == 2
-    assert inner.field("value").drop_null().to_pylist() == [Variant.of("text").value]
-    assert column.field("value").null_count == 21
-    assert [v.to_python() for v in read(column)] == [*often, *rare]
-    assert shredded([None, Variant.of(None)]).type.num_fields == 2
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (b"\x02\x01\x05\x00\x01\x00", "the name 5"),
-        (b"\x0f\x01", "is cut|beyond"),
-        (b"\x14\x01", "ends at"),
-    ],
-)
-def test_bytes_that_are_no_variant_are_not_shredded(value, problem):
-    with pytest.raises(SchemaError, match=rf"Column 'v': .*({problem})"):
-        shredded([Variant(b"\1\0\0", value)])
-
-
-def test_files_are_shredded_where_the_table_says_so(create):
+def test_variants_are_written_whole_whatever_the_table_says(create):
+    """Iceberg Java shreds where this property says so; readers take either."""
     table = create()
     with table.update_properties() as update:
         update.set("write.parquet.shred-variants", "true")
-        update.set("write.parquet.variant-inference-buffer-size", "2")
     table.append(rows())
-    objects = [{"a": at, "b": [str(at)] * 2} for at in range(1000)]
-    given_rows = pa.table({"id": range(100, 1100), "v": variants_to_arrow(objects)})
-    table.append(given_rows)
-    schemas = [
-        pq.ParquetFile(path).schema for path in table.inspect.files()["file_path"].to_pylist()
-    ]
-    paths = [[s.column(at).path for at in range(len(s))] for s in schemas]
-    assert sorted(len([p for p in each if "typed_value" in p]) for each in paths) == [1, 5]
-    assert values(table, "id >= 100") == objects
-    assert [r for r in by_id(table, row_filter="id < 100") if r["id"] != 0] == rows().to_pylist()[
-        1:
-    ]
-    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    table.delete("id = 100")
-    assert values(table, "id >= 100") == objects[1:]
-    with table.update_properties() as update:
-        update.set("write.parquet.shred-variants", "false")
-    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-    assert values(table, "id >= 100") == objects[1:]
+    (path,) = table.inspect.files()["file_path"].to_pylist()
+    assert "typed_value" not in str(pq.ParquetFile(path).schema)
 
 
-def test_bytes_after_a_value_do_not_get_into_columns():
-    long = Variant(b"\1\0\0", Variant.of(1).value + b"\xff" * 9)
-    assert [v.to_python() for v in read(shredded([long]))] == [1]
-
-
-def test_members_that_overlap_do_not_multiply_in_columns():
-    value = b"\x0c\x01"
-    for _ in range(100):
-        head = b"\x0f\x0a" + b"\x00\x00\x00\x00" * 10
-        value = head + len(value).to_bytes(4, "little") + value
-    with pytest.raises(SchemaError, match="share bytes"):
-        shredded([Variant(b"\1\0\0", value)])
+def test_members_that_overlap_are_refused():
     column = refused(value=b"\x02\x02\x00\x01\x00\x00\x02\x0c\x01", typed={"c": {}}, metadata=b"\1\3\0\1\2\3abc", kind=pa.struct([("c", group(pa.int64()))]))  # fmt: skip
     with pytest.raises(CorruptFileError, match="share bytes"):
         read(column)
@@ -762,14 +669,12 @@ def test_mutated_columns_are_values_or_named_errors(rounds):
         for data in (value, known) if draw.random() < 0.2 else (value,):
             for _ in range(draw.randint(1, 3)):
                 data[draw.randrange(len(data))] = draw.choice([0, 1, 255, draw.randrange(256)])
-        given_variant = Variant(bytes(known), bytes(value))
-        row = {"metadata": given_variant.metadata, "value": given_variant.value}
+        row = {"metadata": bytes(known), "value": bytes(value)}
         typed = {"a": {"typed_value": 5}, "d": {"typed_value": {"e": {"typed_value": "z"}}}}
         column = pa.array(
             [row | {"typed_value": typed if draw.random() < 0.3 else None}],
             pa.struct([("metadata", pa.binary()), *oracle_type(kind)]),
         )
         outcomes[outcome(read, column)] += 1
-        outcomes[outcome(shredded, [given_variant])] += 1
     assert outcomes["read"] > rounds / 10
     assert outcomes["refused"] > rounds / 10

@@ -5,14 +5,23 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 from icecomb.spark.planner import protocol
 from icecomb.spark.planner.handlers import handlers
-from icecomb.spark.planner.protocol import FileRange, LoadTable, SplitHints, TableName
-from icecomb.spark.planner.protocol.message import Message, Repeatable, Request, Unrepeatable
+from icecomb.spark.planner.protocol.message import (
+    PROTOCOL,
+    Message,
+    Repeatable,
+    Request,
+    Unrepeatable,
+)
+from icecomb.spark.planner.protocol.scans import FileRange, SplitHints
+from icecomb.spark.planner.protocol.tables import LoadTable, TableName
 
 SPARK = Path(__file__).parents[3] / "spark"
 JAVA = SPARK / "bridge" / "java" / "org" / "icecomb" / "spark"
@@ -20,12 +29,26 @@ JAVA = SPARK / "bridge" / "java" / "org" / "icecomb" / "spark"
 OPAQUE = {"Reference", "WriteState", "StreamedWrite", "FileEntry", "DeleteEntry", "StreamTable"}
 
 
+def kinds():
+    """Each message by its name: every class of the protocol's modules but those they stand on."""
+    modules = [
+        import_module(f"{protocol.__name__}.{each.name}")
+        for each in iter_modules(protocol.__path__)
+    ]
+    return {
+        name: kind
+        for module in modules
+        for name, kind in vars(module).items()
+        if inspect.isclass(kind)
+        and issubclass(kind, Message)
+        and kind.__module__ != Message.__module__
+    }
+
+
 def messages():
     """The members of each message by its name, as the planner has them."""
     return {
-        name: [field.name for field in dataclasses.fields(kind)]
-        for name, kind in vars(protocol).items()
-        if inspect.isclass(kind) and issubclass(kind, Message) and kind is not Message
+        name: [field.name for field in dataclasses.fields(kind)] for name, kind in kinds().items()
     }
 
 
@@ -60,19 +83,19 @@ def test_each_request_has_its_method():
 
 def test_bridge_and_planner_agree_on_what_is_asked_again_when_the_planner_is_lost():
     _, requests = records()
-    kinds = {name: getattr(protocol, name).__base__ for name in requests}
-    assert set(kinds.values()) == {Repeatable, Unrepeatable}
-    assert {name: kind.__name__ for name, kind in kinds.items()} == requests
+    bases = {name: kinds()[name].__base__ for name in requests}
+    assert set(bases.values()) == {Repeatable, Unrepeatable}
+    assert {name: kind.__name__ for name, kind in bases.items()} == requests
 
 
 def test_no_message_but_a_request_says_whether_it_is_asked_again():
     _, requests = records()
-    assert {n for n in messages() if issubclass(getattr(protocol, n), Request)} == requests.keys()
+    assert {n for n, kind in kinds().items() if issubclass(kind, Request)} == requests.keys()
 
 
 def test_bridge_and_planner_agree_on_the_version():
     text = (JAVA / "planner" / "Protocol.java").read_text()
-    assert f"int VERSION = {protocol.PROTOCOL};" in text
+    assert f"int VERSION = {PROTOCOL};" in text
 
 
 def _asked():
@@ -82,7 +105,7 @@ def _asked():
         inside = {
             other
             for name in asked
-            for field in dataclasses.fields(getattr(protocol, name))
+            for field in dataclasses.fields(kinds()[name])
             for other in known
             if re.search(rf"\b{other}\b", field.type)
         }

@@ -12,7 +12,7 @@ from icecomb.catalog.hadoop.catalog import HadoopCatalog
 from icecomb.format.errors import ValidationError
 from icecomb.spark.planner.changes.changelogs import _commits
 from icecomb.spark.planner.changes.files import Changelog
-from icecomb.spark.planner.protocol import ChangelogRange
+from icecomb.spark.planner.protocol.changes import ChangelogRange
 
 BY_DELETE_FILES = {"write.delete.mode": "merge-on-read"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.spark.planner.protocol import SplitHints
+from icecomb.spark.planner.protocol.scans import SplitHints
 from icecomb.spark.planner.scan.read_options import ReadOptions
 from icecomb.spark.planner.scan.split_size import split_size as of_options
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
-from icecomb.spark.planner.protocol import TableDefinition, TableName
+from icecomb.spark.planner.protocol.tables import TableDefinition, TableName
 from icecomb.spark.planner.table.alterations import alter_table
 from icecomb.spark.planner.table.table_definition import parsed_definition
 

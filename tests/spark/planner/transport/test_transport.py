@@ -18,7 +18,7 @@ import pytest
 
 from icecomb.format.cancellation import Cancellation, pause
 from icecomb.format.errors import NoSuchTableError, OperationCanceledError
-from icecomb.spark.planner.protocol import PROTOCOL
+from icecomb.spark.planner.protocol.message import PROTOCOL
 from icecomb.spark.planner.transport import transport
 from icecomb.spark.planner.transport.hangups import Hangups
 from icecomb.spark.planner.transport.pages import lines_of, read_message

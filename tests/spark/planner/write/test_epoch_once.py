@@ -20,7 +20,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
 from icecomb.spark.planner.options import Options
-from icecomb.spark.planner.protocol import Epoch, StreamedWrite, StreamingQuery
+from icecomb.spark.planner.protocol.writes import Epoch, StreamedWrite, StreamingQuery
 from icecomb.spark.planner.table.audit import CommitTarget
 from icecomb.spark.planner.write.epoch import EpochChange, EpochThereError, streamed_write
 
