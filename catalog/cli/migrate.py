@@ -149,6 +149,13 @@ def _with_jobs(count: int) -> Callable[[Any], Any]:
     )
 
 
+_with_trust = click.option(
+    "--trust-journal",
+    is_flag=True,
+    help="Believe a journal for which nothing in the metastore vouches; look into it first.",
+)
+
+
 def _with_choices(command: Any) -> Any:
     @wraps(command)
     def chosen(
@@ -256,6 +263,7 @@ def plan(
     metavar="SECONDS",
     help="How long to wait for active writers of Hive and Spark; 600 by default.",
 )
+@_with_trust
 @click.pass_obj
 def apply(
     application: Application,
@@ -268,6 +276,7 @@ def apply(
     target: str | None,
     location: str | None,
     wait: int | None,
+    trust_journal: bool,
 ) -> int:
     """Convert tables, or continue where a crash interrupted it. Exit code 3 if it is blocked.
 
@@ -303,15 +312,14 @@ def apply(
             application, partial(make, location=location, progress=progress, **wanted)
         )
         return BLOCKED if made is None else _show_second(application, chosen.tables[0], made)
+    wanted |= {"wait": wait, "trust_journal": trust_journal}
     if chosen.many:
         threads = threads_each(many.jobs)
         partitions: list[int] = []
 
         def work(name: tuple[str, str]) -> Result:
             try:
-                done = migration.apply(
-                    catalog, name, choices, parallelism=threads, wait=wait, **wanted
-                )
+                done = migration.apply(catalog, name, choices, parallelism=threads, **wanted)
             except AlreadyIcebergError as error:
                 return Result({"table": ".".join(name), "already": True}, error.message)
             partitions.append(0 if done.already else done.partitions)
@@ -322,7 +330,7 @@ def apply(
         if any(partitions):
             application.warn(_OVERWRITES)
         return code
-    convert = partial(migration.apply, catalog, chosen.tables[0], choices, wait=wait)
+    convert = partial(migration.apply, catalog, chosen.tables[0], choices)
     try:
         done = _unless_blocked(application, partial(convert, progress=progress, **wanted))
     except AlreadyIcebergError as error:
@@ -402,8 +410,11 @@ def verify(application: Application, *, many: _Many) -> int:
 @click.option(
     "--allow-data-loss", is_flag=True, help="Revert even if rows were written since the migration."
 )
+@_with_trust
 @click.pass_obj
-def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss: bool) -> int:
+def revert(
+    application: Application, *, many: _Many, yes: bool, allow_data_loss: bool, trust_journal: bool
+) -> int:
     """Restore the exact old Hive tables: a dry run unless --yes.
 
     Patterns mean tables created by a migration, and those with remains of one that crashed.
@@ -413,7 +424,11 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
 
     catalog = application.metastore()
     chosen = many.select(application, partial(has_way_back, catalog), changing=True)
-    options: dict[str, Any] = {"dry_run": not yes, "allow_data_loss": allow_data_loss}
+    options: dict[str, Any] = {
+        "dry_run": not yes,
+        "allow_data_loss": allow_data_loss,
+        "trust_journal": trust_journal,
+    }
     if chosen.many:
 
         def work(name: tuple[str, str]) -> Result:
@@ -447,8 +462,11 @@ def revert(application: Application, *, many: _Many, yes: bool, allow_data_loss:
 @_with_many
 @click.option("--yes", is_flag=True, help="Do it; this cannot be undone.")
 @click.option("--unverified", is_flag=True, help="Also finalize tables that were not verified.")
+@_with_trust
 @click.pass_obj
-def finalize(application: Application, *, many: _Many, yes: bool, unverified: bool) -> int:
+def finalize(
+    application: Application, *, many: _Many, yes: bool, unverified: bool, trust_journal: bool
+) -> int:
     """Give up the way back, so that maintenance may remove old files: a dry run unless --yes.
 
     Patterns mean tables created by a migration. A table that was not verified, or whose files
@@ -462,7 +480,9 @@ def finalize(application: Application, *, many: _Many, yes: bool, unverified: bo
     partitions: list[int] = []
 
     def work(name: tuple[str, str]) -> Result:
-        migration.finalize(catalog, name, dry_run=not yes, unverified=unverified)
+        migration.finalize(
+            catalog, name, dry_run=not yes, unverified=unverified, trust_journal=trust_journal
+        )
         facts = migration.status(catalog, name)
         partitions.append(facts.get("partitions", 0))
         if yes or facts["outcome"] == "finalized":

@@ -152,6 +152,7 @@ def apply(
     interop: str | Iterable[str] | None = None,
     parallelism: int = THREADS,
     wait: int | None = None,
+    trust_journal: bool = False,
     progress: Progress = SILENT,
 ) -> Migrated:
     """Convert a Hive table to an Iceberg table in place, or resume after a crash.
@@ -168,6 +169,7 @@ def apply(
         parallelism: Number of folders or footers read at once.
         wait: Seconds to wait for active writers of Hive and Spark, before the conversion and after
             it; default 600.
+        trust_journal: See `revert`.
         progress: Reporter of partitions and files, and of such writers.
 
     Raises:
@@ -181,8 +183,9 @@ def apply(
     from icecomb.catalog.migrate.applying.migration import Takeover
     from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S
 
+    check_flags(trust_journal=trust_journal)
     threads = checked_int("parallelism", parallelism, 1)
-    context = _context(catalog, identifier, progress)
+    context = _context(catalog, identifier, progress, trust_journal=trust_journal)
     wait_s = WAIT_S if wait is None else checked_int("wait", wait, 0)
     return Takeover(context, properties, threads, interop, wait_s).run(choices)
 
@@ -249,6 +252,7 @@ def revert(
     *,
     dry_run: bool = True,
     allow_data_loss: bool = False,
+    trust_journal: bool = False,
     progress: Progress = SILENT,
 ) -> RevertPlan:
     """Return what reverting would lose and, with ``dry_run=False``, restore the old Hive table.
@@ -258,16 +262,21 @@ def revert(
         identifier: The table, "db.table".
         dry_run: Whether to only report; default True.
         allow_data_loss: Whether to revert even if snapshots were made since the migration.
+        trust_journal: Whether to believe a journal that the table's entry does not confirm, and
+            whose folders and owner the metastore does not show either. Look into it first: whoever
+            may write to the table's folder may have written it.
         progress: Reporter of restored partitions.
 
     Raises:
         RevertBlockedError: If data would be lost and that was not allowed; nothing was changed.
-        MigrationError: If there is nothing to revert to, or the migration was finalized.
+        MigrationError: If there is nothing to revert to, or the migration was finalized, or nothing
+            vouches for its journal.
     """
     from icecomb.catalog.migrate.reverting.reversal import Reversal
 
-    check_flags(dry_run=dry_run, allow_data_loss=allow_data_loss)
-    reversal = Reversal(_context(catalog, identifier, progress))
+    check_flags(dry_run=dry_run, allow_data_loss=allow_data_loss, trust_journal=trust_journal)
+    context = _context(catalog, identifier, progress, trust_journal=trust_journal)
+    reversal = Reversal(context)
     return reversal.run(dry_run=dry_run, allow_data_loss=allow_data_loss)
 
 
@@ -277,6 +286,7 @@ def finalize(
     *,
     dry_run: bool = False,
     unverified: bool = False,
+    trust_journal: bool = False,
 ) -> None:
     """Give up the way back: from then on maintenance may remove the old files.
 
@@ -285,15 +295,17 @@ def finalize(
         identifier: The table, "db.table".
         dry_run: Whether to only check that it can be done.
         unverified: Whether to finalize even if `verify` has not compared the two tables.
+        trust_journal: See `revert`.
 
     Raises:
         UnverifiedError: If `verify` has not compared them, and ``unverified`` is False.
-        MigrationError: If there is no finished migration, or Hive's writers changed files since.
+        MigrationError: If there is no finished migration, or Hive's writers changed files since, or
+            nothing vouches for its journal.
     """
     from icecomb.catalog.migrate.reverting.finalizing import finalize as end
 
-    check_flags(dry_run=dry_run, unverified=unverified)
-    context = _context(catalog, identifier, SILENT)
+    check_flags(dry_run=dry_run, unverified=unverified, trust_journal=trust_journal)
+    context = _context(catalog, identifier, SILENT, trust_journal=trust_journal)
     end(context, dry_run=dry_run, unverified=unverified)
 
 
@@ -313,11 +325,15 @@ def _sample(sample: int | None) -> int | None:
 
 
 def _context(
-    catalog: Catalog, identifier: str | tuple[str, ...], progress: Progress
+    catalog: Catalog,
+    identifier: str | tuple[str, ...],
+    progress: Progress,
+    *,
+    trust_journal: bool = False,
 ) -> MigrationContext:
     from icecomb.catalog.hive.catalog import on_metastore
     from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.migrate.journal.context import MigrationContext
 
     database, name = database_and_table(identifier)
-    return MigrationContext(on_metastore(catalog), database, name, progress)
+    return MigrationContext(on_metastore(catalog), database, name, progress, trust_journal)

@@ -42,10 +42,13 @@ RESERVED_PROPERTIES: Final = frozenset(
 )
 """Names under which the metastore shows the state of a table; they follow it and cannot be set."""
 
+MIGRATION_DIGEST: Final = "icecomb.migration-digest"
+"""The parameter by which a metastore's entry confirms the journal of the table's migration."""
+
 ENTRY_PROPERTIES: Final = frozenset(
-    {"metadata_location", "previous_metadata_location", "table_type"}
+    {"metadata_location", "previous_metadata_location", "table_type", MIGRATION_DIGEST}
 )
-"""Names by which a metastore's entry points to a table or view.
+"""Names by which a metastore's entry points to a table or view, or vouches for files beside it.
 
 They cannot be set as properties, but one that another writer set may be removed.
 """
@@ -581,7 +584,7 @@ def check_no_entry_properties(names: Iterable[str]) -> None:
     """Check that no properties would point the entry of a table or view elsewhere."""
     _refuse(
         ENTRY_PROPERTIES.intersection(names),
-        "They are the pointer in the metastore: use register_table to create a table from a file.",
+        "They are the metastore's own: use register_table to create a table from a file.",
     )
 
 

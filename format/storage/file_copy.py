@@ -30,3 +30,20 @@ def copy_file(io: FileIO, location: str, target: str) -> None:
             hint="Check the free space. The file stays where it was.",
             path=location,
         )
+
+
+def have_same_bytes(io: FileIO, location: str, other: str) -> bool:
+    """Return whether two files have the same bytes.
+
+    Args:
+        io: File system that holds both.
+        location: The location of one file.
+        other: The location of the other file.
+    """
+    if io.size(location) != io.size(other):
+        return False
+    with io.open_input(location) as one, io.open_input(other) as two:
+        while piece := one.read(_PIECE_BYTES):
+            if piece != two.read(_PIECE_BYTES):
+                return False
+    return True

@@ -1462,6 +1462,13 @@ MUTATIONS = [
     ),
     # catalog/migrate/journal
     Mutation(
+        "a journal is believed whose files the entry does not confirm",
+        "catalog/migrate/journal/journal.py",
+        "            if _sha256(data) == digest:\n",
+        "            if True:\n",
+        ("tests/catalog/migrate/journal/test_vouching.py",),
+    ),
+    Mutation(
         "a journal that does not tell what was taken away says that it does",
         "catalog/migrate/journal/journal.py",
         'tells_taken=raw["version"] != _WITHOUT_TAKEN,',

@@ -83,8 +83,8 @@ class HiveParts:
         database, name = self._context.database, self._context.name
         known = DigestSet(b"".join(map(_identity, self._journal.partitions())))
         some = self._journal.partition_count > 0
-        if some and not self._journal.grants():
-            self._note_grants()
+        if not self._journal.digests and not self._journal.grants():
+            self.note_grants()
         with self._context.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
@@ -218,8 +218,10 @@ class HiveParts:
             self._journal.note_taken(found)
         self._context.entry.drop_partitions(names)
 
-    def _note_grants(self) -> None:
+    def note_grants(self) -> None:
         """Record privileges on partitions, which a metastore drops with their entries."""
+        if not self._journal.partition_count:
+            return
         name = (self._context.database, self._context.name)
         try:
             if found := self._context.client.grants.of(*name):
@@ -233,6 +235,13 @@ class HiveParts:
     def _give_grants_back(self) -> None:
         """Grant the privileges on partitions again that were there before; safe to repeat."""
         if not (before := self._journal.grants()):
+            return
+        if not (self._journal.digests or self._context.trust_journal):
+            self._context.progress.say(
+                f"{self._context.database}.{self._context.name}: {len(before)} privileges on "
+                f"partitions in {self._journal.location} are not granted again: nothing vouches "
+                "for them"
+            )
             return
         name = (self._context.database, self._context.name)
         # A table may hand its own privileges to new partitions (PARTITION_LEVEL_PRIVILEGE).

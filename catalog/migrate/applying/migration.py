@@ -38,6 +38,7 @@ from icecomb.catalog.migrate.journal.overwritten_entry import (
 )
 from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
 from icecomb.catalog.migrate.journal.stated_files import keep_files
+from icecomb.catalog.migrate.journal.vouching import check_vouched
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.neighbor import RECENT
@@ -62,6 +63,7 @@ from icecomb.format.holding import Holding
 from icecomb.format.property.table_property import (
     GC_ENABLED,
     INTEROP,
+    MIGRATION_DIGEST,
     NAME_MAPPING,
     check_no_entry_properties,
 )
@@ -255,6 +257,8 @@ class Takeover:
         written = set(journal.metadata_files())
         facts = {**_facts(metadata, plan), "files-kept": True}
         journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
+        self._parts(journal).note_grants()
+        digest = journal.seal()
         with Holding() as held, held:
             lock = self._context.locked(held, table)
             self._check_unchanged(table, plan, partitions)
@@ -264,7 +268,7 @@ class Takeover:
             kept = replace(table, parameters=_kept_parameters(table.parameters))
             converted = pointed(kept, None, metadata, location, self._context.settings)
             journal.record(Step.SWAPPING)
-            parameters = {**converted.parameters, "EXTERNAL": "TRUE"}
+            parameters = {**converted.parameters, "EXTERNAL": "TRUE", MIGRATION_DIGEST: digest}
             self._context.entry.convert_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
         self._parts(journal).take_away()
@@ -365,6 +369,7 @@ class Takeover:
                 table=table.full_name,
             )
         journal, _ = found
+        check_vouched(self._context, table, journal)
         self._context.require_metadata(table)
         if journal.step(Step.SWAPPED) is None:
             journal.record(Step.SWAPPED)

@@ -18,6 +18,7 @@ from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, discard_footers
 from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
+from icecomb.catalog.migrate.journal.vouching import check_not_exchanged
 from icecomb.catalog.report.progress import Progress
 from icecomb.catalog.unknown_commit import fence
 from icecomb.format.errors import (
@@ -43,6 +44,7 @@ class MigrationContext:
     database: str
     name: str
     progress: Progress
+    trust_journal: bool = False
 
     @property
     def client(self) -> HiveClient:
@@ -81,6 +83,8 @@ class MigrationContext:
         journal = self.journal(table)
         if journal is not None and (found := find_overwritten(self.io, table, journal)):
             raise found.error
+        if journal is not None and not self.trust_journal:
+            check_not_exchanged(table, journal)
         prepared = journal.step(Step.PREPARED) if journal is not None else None
         if journal is None or prepared is None or not table.is_iceberg:
             return None

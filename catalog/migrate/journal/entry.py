@@ -38,6 +38,7 @@ from icecomb.format.errors import (
     MigrationError,
 )
 from icecomb.format.input_limit import whole_number
+from icecomb.format.property.table_property import MIGRATION_DIGEST
 from icecomb.format.shell_command import shell_command
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
@@ -154,11 +155,12 @@ class Entry:
         # A server stamps new partitions with its own time and statistics.
         self.client.partitions.alter(self.database, self.name, partitions)
 
-    def expect(self, pointer: str) -> None:
+    def expect(self, pointer: str) -> HiveTable:
         """Check that the entry points at a metadata file."""
         now = self.load()
         if now.metadata_location != pointer:
             raise _changed(now)
+        return now
 
     def convert_to_hive(
         self, old: HiveTable, pointer: str, marker: str, lock: TableLock | None
@@ -174,9 +176,12 @@ class Entry:
         """
         # A time that no clock gives: only the `tidy` after this conversion expects it.
         parameters = {METADATA_LOCATION: marker, _CHANGED: str(time.time_ns())}
-        new = replace(old, parameters={**old.parameters, **parameters})
         # Not every server checks the expected parameter.
-        self.expect(pointer)
+        now = self.expect(pointer)
+        # `tidy` may be left to a later run, for which the entry has to vouch for the journal.
+        if digest := now.parameters.get(MIGRATION_DIGEST):
+            parameters[MIGRATION_DIGEST] = digest
+        new = replace(old, parameters={**old.parameters, **parameters})
 
         def judge(now: HiveTable) -> ChangeState:
             if now.metadata_location == marker:

@@ -23,6 +23,7 @@ from icecomb.format.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
 )
+from icecomb.format.property.table_property import MIGRATION_DIGEST
 from icecomb.format.property.way_back import MIGRATED
 from icecomb.format.spec.metadata_file import read_metadata
 
@@ -54,7 +55,9 @@ class FolderJournals:
     def _find(self) -> None:
         """Find the journals in `home`."""
         table, self.own, self._others = self._table, [], []
-        for journal in find_journals(self._catalog.io, self.home):
+        wanted = table.parameters.get(MIGRATION_DIGEST)
+        for found in find_journals(self._catalog.io, self.home):
+            journal = (found.confirmed(wanted) if wanted else None) or found
             if journal.is_copy and journal.table.create_time != table.create_time:
                 continue  # belongs to a table that was dropped with its folder
             owner = self._other_owner(journal)
@@ -83,8 +86,12 @@ class FolderJournals:
 
     @property
     def live(self) -> Journal | None:
-        """The journal of this table's newest migration, unless reverted; None if there is none."""
-        return next((journal for journal in reversed(self.own) if not journal.reverted), None)
+        """The journal of this table's newest migration, unless reverted; None if there is none.
+
+        If the entry confirms one, it is that.
+        """
+        left = [journal for journal in reversed(self.own) if not journal.reverted]
+        return next((one for one in left if one.digests), left[0] if left else None)
 
     def check_sole_migration(self) -> None:
         """Check that no other table's migration in this folder is finished or under way.

@@ -9,12 +9,15 @@ with ``_``, so readers of the Hive table never see it, and removal of orphan fil
     files-00000.parquet ...     the files as they were planned (`stated_files`)
     taken-00000.json ...        the values of partitions whose entries are about to be dropped
     grants.json                 privileges on partitions, which go with their entries
+    digests.json                the SHA-256 of all files that are there before the conversion
 
 Every file is created once, completely or not at all, and never changed. Beside the journals are
 kept footers (`kept_footers`), which belong to none of them.
 
 Whoever may write to the folder may write such files, and they are acted upon with the rights of
-whoever migrates. So what they name is deleted or moved only in the table's own folders.
+whoever migrates. So the conversion gives the entry the digest of ``digests.json``, by which every
+file that it lists is checked whenever it is read (see `vouching`), and what the others name is
+deleted or moved only in the table's own folders.
 
 Spark's overwrites delete a table's folder with all hidden files in it. So there is a second copy of
 each journal beside the folder, in ``<parent>/_icecomb_journals/<folder>/<id>/``, if that can be
@@ -24,6 +27,7 @@ written; it is removed when the migration is reverted or finalized.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import operator
 import re
@@ -31,7 +35,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count, islice
 from typing import Any, Final
@@ -64,7 +68,14 @@ _VERSION: Final = 2
 _WITHOUT_TAKEN: Final = 1
 """The version of journals that do not list the removed partitions."""
 _PAGE: Final = 500
+_JOURNAL: Final = "journal.json"
 _GRANTS: Final = "grants.json"
+_DIGESTS: Final = "digests.json"
+_LISTED: Final = re.compile(
+    rf"{_JOURNAL}|{_GRANTS}|partitions-\d+\.json|files-\d+\.parquet"
+    r"|step-(?:writing|prepared)(?:-\d+)?\.json"
+)
+"""The files whose digests an entry confirms: all of them are written before the conversion."""
 _MARKER: Final = "icecomb-reverted:"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ID: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{8}")
@@ -126,14 +137,71 @@ class Journal:
     tells_taken: bool = True
     copy: str = ""
     is_copy: bool = False
+    body: str = ""
+    digests: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    _seen: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def seal(self) -> str:
+        """List the digests of all files so far; return the one that the entry is to have."""
+        data = _encoded({"id": self.migration_id, "files": self.digests})
+        self.create(_DIGESTS, data)
+        return _sha256(data)
+
+    def confirmed(self, digest: str) -> Journal | None:
+        """Return this journal, each of whose files is checked when it is read.
+
+        Args:
+            digest: The digest in the table's entry.
+
+        Returns:
+            None if it is of another journal.
+        """
+        with suppress(NoSuchFileError):
+            data = self.io.read(f"{self.location}/{_DIGESTS}")
+            if _sha256(data) == digest:
+                told = json.loads(data)
+                if (told["id"], told["files"][_JOURNAL]) == (self.migration_id, self.body):
+                    return replace(self, digests=told["files"])
+        return None
+
+    def read(self, name: str) -> bytes:
+        """Return the contents of a file of the journal.
+
+        Args:
+            name: The file's name in the journal's folder.
+
+        Raises:
+            NoSuchFileError: If there is none, or only one that somebody added to a journal that is
+                vouched for.
+            CorruptFileError: If it is not what was written.
+        """
+        location = f"{self.location}/{name}"
+        is_listed = _LISTED.fullmatch(name) is not None
+        # What was compared must not be exchanged afterwards, whoever vouches.
+        wanted = (self.digests or self._seen).get(name)
+        if self.digests and wanted is None and is_listed:
+            raise NoSuchFileError(
+                f"{location} is not of this journal", hint="find out who added it", path=location
+            )
+        try:
+            data = self.io.read(location)
+        except NoSuchFileError:
+            if wanted is not None:
+                raise self._exchanged(location, "is gone, which was there") from None
+            raise
+        if is_listed:
+            found = _sha256(data)
+            if self._seen.setdefault(name, wanted or found) != found:
+                raise self._exchanged(location, "is not what it was")
+        return data
 
     def partitions(self) -> Iterator[HivePartition]:
         """Yield the exact old partitions, but for the table's name."""
         database, table = self.table.database, self.table.name
         for number in range(self.pages):
-            location = f"{self.location}/{_page_name(number)}"
-            page = _read(self.io, location)
-            with _reading(location):
+            name = _page_name(number)
+            page = self._json(name)
+            with _reading(f"{self.location}/{name}"):
                 found = [partition_from_json(one) for one in page["partitions"]]
             for partition in found:
                 yield replace(partition, database=database, table=table)
@@ -158,24 +226,36 @@ class Journal:
         existing = set(writing["existing"])
         return [one for one in listed if one not in existing and name.fullmatch(one)]
 
-    def added_files(self) -> list[str]:
+    def added_files(self, *, partitions: bool) -> list[str]:
         """Return the files that a begun revert takes out of the table's folders."""
         added: list[str] = (self.step(Step.REVERTING) or {"added": []})["added"]
-        paths = dict(zip(added, plain_texts(added, self.io.properties), strict=True))
+        self.check_own(added, partitions=partitions)
+        return added
+
+    def check_own(self, files: list[str], *, partitions: bool) -> None:
+        """Check that files are in the table's folders.
+
+        Args:
+            files: The locations of the files.
+            partitions: Whether the folders of the journal's partitions are the table's, too.
+
+        Raises:
+            CorruptFileError: If one is in none of them.
+        """
+        paths = dict(zip(files, plain_texts(files, self.io.properties), strict=True))
         (home,) = plain_texts([self.home], self.io.properties)
         outside = {name: path for name, path in paths.items() if not path.startswith(f"{home}/")}
-        if outside:
+        if outside and partitions:
             folders = (one.storage.location or "" for one in self.partitions())
             own = tuple(f"{one}/" for one in plain_texts(folders, self.io.properties) if one)
             outside = {name: path for name, path in outside.items() if not path.startswith(own)}
         for name in outside:
             raise self._foreign(Step.REVERTING, f"{name} is in no folder of the table")
-        return added
 
     def note_taken(self, partitions: Iterable[HivePartition]) -> None:
         """Record that this migration is about to drop the entries of some partitions."""
         data = _encoded({"values": [list(one.values) for one in partitions]})
-        self._create_first((self._taken_location(number) for number in count()), data)
+        self._create_first(map(_taken_name, count()), data)
 
     def note_grants(self, grants: Iterable[PartitionGrant]) -> None:
         """Record the privileges on partitions before the first entry is dropped; once."""
@@ -185,12 +265,11 @@ class Journal:
 
     def grants(self) -> list[PartitionGrant]:
         """Return the recorded privileges on partitions."""
-        location = f"{self.location}/{_GRANTS}"
         try:
-            found = _read(self.io, location)
+            found = self._json(_GRANTS)
         except NoSuchFileError:
             return []
-        with _reading(location):
+        with _reading(f"{self.location}/{_GRANTS}"):
             return [PartitionGrant.from_json(one) for one in found["grants"]]
 
     def added(self) -> dict[str, FileStatus | None]:
@@ -209,12 +288,12 @@ class Journal:
     def taken(self) -> Iterator[tuple[str, ...]]:
         """Yield the values of partitions whose entries this migration dropped or was about to."""
         for number in count():
-            location = self._taken_location(number)
+            name = _taken_name(number)
             try:
-                page = _read(self.io, location)
+                page = self._json(name)
             except NoSuchFileError:
                 return
-            with _reading(location):
+            with _reading(f"{self.location}/{name}"):
                 values = [tuple(one) for one in page["values"]]
             yield from values
 
@@ -224,7 +303,7 @@ class Journal:
             attempt = self._attempts(step) - 1
         if attempt < 0:
             return None
-        found = _read(self.io, self._step_location(step, attempt))
+        found = self._json(_step_name(step, attempt))
         for name, kind in _FACTS.get(step, {}).items():
             if name in found and not kind(found[name]):
                 raise self._foreign(step, f"its {name} is not what icecomb writes")
@@ -245,12 +324,13 @@ class Journal:
         """Record that a step is done (or begins, for an intent)."""
         body = _encoded({"step": step.value, "at-ms": _now_ms(), **facts})
         attempts = count(self._attempts(step))
-        self._create_first((self._step_location(step, one) for one in attempts), body)
+        self._create_first((_step_name(step, one) for one in attempts), body)
 
     def create(self, name: str, data: bytes) -> None:
         """Create a file of the journal, and its copy."""
         create_own(self.io, f"{self.location}/{name}", data)
         self._create_copy(name, data)
+        self._note(name, data)
 
     def discard_copy(self) -> None:
         """Remove the second copy, which is no longer needed."""
@@ -268,13 +348,27 @@ class Journal:
             with suppress(IcecombError):  # the first copy has it
                 create_own(self.io, f"{self.copy}/{name}", data)
 
-    def _create_first(self, locations: Iterator[str], data: bytes) -> None:
+    def _create_first(self, names: Iterator[str], data: bytes) -> None:
         """Create a file under the first free name: other runs may create some, too."""
-        for location in locations:
+        for name in names:
             with suppress(FileAlreadyExistsError):
-                create_own(self.io, location, data)
-                self._create_copy(location[len(self.location) + 1 :], data)
+                self.create(name, data)
                 break
+
+    def _note(self, name: str, data: bytes) -> None:
+        # of one that was only read, all files before the conversion are written
+        if self.digests and _LISTED.fullmatch(name):
+            self.digests[name] = _sha256(data)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        return _parsed(self.read(name), f"{self.location}/{name}")
+
+    def _exchanged(self, location: str, what: str) -> CorruptFileError:
+        return CorruptFileError(
+            f"{location} {what} when the table was migrated, or first read: it is not acted upon",
+            hint="find out who changed it, and restore the journal from a backup",
+            path=location,
+        )
 
     @property
     def marker(self) -> str:
@@ -295,22 +389,30 @@ class Journal:
         path = f"{self.location}/step-{step.value}.json"
         return CorruptFileError(
             f"{path} is not the journal of the table in {self.home}: {what}; nothing was touched",
-            hint="find out who wrote it; where the folder was copied or moved, remove the journal",
+            hint="find out who wrote it; where the folder was copied or moved, remove the journal; "
+            "`--trust-journal` (trust_journal=True) believes what it says of folders of partitions",
             path=path,
         )
 
     def _attempts(self, step: Step) -> int:
         attempt = 0
-        while self.io.exists(self._step_location(step, attempt)):
+        while self._has(_step_name(step, attempt)):
             attempt += 1
         return attempt
 
-    def _taken_location(self, number: int) -> str:
-        return f"{self.location}/taken-{number:05}.json"
+    def _has(self, name: str) -> bool:
+        if self.digests and _LISTED.fullmatch(name):
+            return name in self.digests
+        return self.io.exists(f"{self.location}/{name}")
 
-    def _step_location(self, step: Step, attempt: int) -> str:
-        suffix = f"-{attempt}" if attempt else ""
-        return f"{self.location}/step-{step.value}{suffix}.json"
+
+def _taken_name(number: int) -> str:
+    return f"taken-{number:05}.json"
+
+
+def _step_name(step: Step, attempt: int) -> str:
+    suffix = f"-{attempt}" if attempt else ""
+    return f"step-{step.value}{suffix}.json"
 
 
 def _is_text(value: object) -> bool:
@@ -347,10 +449,12 @@ def start_journal(
     location = f"{table_location.rstrip('/')}/{FOLDER}/{migration_id}"
     root = _copies(table_location)
     copy = f"{root}/{migration_id}" if root else ""
+    digests: dict[str, str] = {}
 
     def create(name: str, data: bytes) -> None:
         nonlocal copy
         create_own(io, f"{location}/{name}", data)
+        digests[name] = _sha256(data)
         try:
             if copy:
                 create_own(io, f"{copy}/{name}", data)
@@ -372,9 +476,20 @@ def start_journal(
         "partition-count": total,
         "table": table_to_json(table),
     }
-    create("journal.json", _encoded(body))
-    home = table_location.rstrip("/")
-    return Journal(io, location, migration_id, table, pages, total, choices, home, copy=copy)
+    create(_JOURNAL, _encoded(body))
+    return Journal(
+        io,
+        location,
+        migration_id,
+        table,
+        pages,
+        total,
+        choices,
+        table_location.rstrip("/"),
+        copy=copy,
+        body=digests[_JOURNAL],
+        digests=digests,
+    )
 
 
 def find_journals(io: FileIO, table_location: str) -> list[Journal]:
@@ -400,7 +515,7 @@ def _listed(io: FileIO, root: str) -> dict[str, str]:
     return {
         one.split("/")[-2]: one
         for one in locations
-        if one.endswith("/journal.json") and _ID.fullmatch(one.split("/")[-2])
+        if one.endswith(f"/{_JOURNAL}") and _ID.fullmatch(one.split("/")[-2])
     }
 
 
@@ -411,7 +526,8 @@ def _copies(table_location: str) -> str:
 
 
 def _open_journal(io: FileIO, location: str, home: str) -> Journal:
-    raw = _read(io, location)
+    data = io.read(location)
+    raw = _parsed(data, location)
     if raw.get("version") not in (_WITHOUT_TAKEN, _VERSION):
         raise MigrationError(
             f"{location} was written by another version of icecomb",
@@ -429,6 +545,7 @@ def _open_journal(io: FileIO, location: str, home: str) -> Journal:
             Choices.from_json(raw["choices"]),
             home,
             tells_taken=raw["version"] != _WITHOUT_TAKEN,
+            body=_sha256(data),
         )
 
 
@@ -455,11 +572,9 @@ def _page_name(number: int) -> str:
     return f"partitions-{number:05}.json"
 
 
-def _read(io: FileIO, location: str) -> dict[str, Any]:
+def _parsed(data: bytes, location: str) -> dict[str, Any]:
     try:
-        raw = json.loads(io.read(location))
-    except NoSuchFileError:
-        raise
+        raw = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(
             f"{location} is not JSON", hint="restore the journal from a backup", path=location
@@ -475,6 +590,10 @@ def _read(io: FileIO, location: str) -> dict[str, Any]:
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, indent=1, ensure_ascii=False).encode()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _now_ms() -> int:

@@ -42,7 +42,7 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
     for number in count():
         location = f"{journal.location}/{_name(number)}"
         try:
-            data = journal.io.read(location)
+            data = journal.read(_name(number))
         except NoSuchFileError:
             return
         try:

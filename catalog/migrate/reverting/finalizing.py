@@ -13,6 +13,7 @@ from icecomb.catalog.migrate.journal.folder_journals import was_migrated
 from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
+from icecomb.catalog.migrate.journal.vouching import check_not_exchanged, check_vouched
 from icecomb.catalog.migrate.reverting.present_state import GONE, present_state
 from icecomb.format.errors import IcecombError, MigrationError
 from icecomb.format.holding import Holding
@@ -47,6 +48,10 @@ def status(context: MigrationContext) -> dict[str, Any]:
         outcome, state = _without_journal(context, table, journals)
         return {**facts, "outcome": outcome, "state": state}
     journal = journals.live or journals.own[-1]
+    try:
+        check_not_exchanged(table, journal)
+    except MigrationError as error:
+        return {**facts, "outcome": BLOCKED, "state": error.message, "journal": journal.location}
     prepared = journal.step(Step.PREPARED) or {}
     done = journal.steps()
     overwritten = find_overwritten(context.io, table, journal)
@@ -110,6 +115,7 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
             table=table.full_name,
         )
     journal, _ = found
+    check_vouched(context, table, journal)
     context.require_metadata(table)
     if journal.step(Step.REVERTING) is not None:
         raise being_reverted(table)

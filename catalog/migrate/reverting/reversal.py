@@ -26,6 +26,7 @@ from icecomb.catalog.migrate.journal.late_write import find_changes
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
 from icecomb.catalog.migrate.journal.stated_files import kept_files, lasting_id
+from icecomb.catalog.migrate.journal.vouching import check_vouched, unconfirmed
 from icecomb.format.errors import (
     CommitFailedError,
     FileAlreadyExistsError,
@@ -35,7 +36,8 @@ from icecomb.format.errors import (
 from icecomb.format.holding import Holding
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
-from icecomb.format.storage.location import plain_paths, plain_texts
+from icecomb.format.storage.file_copy import have_same_bytes
+from icecomb.format.storage.location import led_out, plain_paths, plain_texts
 
 _FOLDERS: Final = 100
 """Number of folders whose listings are cached."""
@@ -57,6 +59,7 @@ class RevertPlan:
         dropped_partitions: Partitions that Hive dropped after the conversion: they stay dropped.
         replaced_files: Files in whose place Hive put others since: their rows are gone.
         metadata_gone: Whether the metadata is gone, so that later commits are unknown.
+        unconfirmed: What nothing vouches for in the journal; empty if the entry confirms it.
         done: Whether the revert was carried out.
         already: Whether it was carried out before.
     """
@@ -70,6 +73,7 @@ class RevertPlan:
     dropped_partitions: tuple[str, ...] = ()
     replaced_files: tuple[str, ...] = ()
     metadata_gone: bool = False
+    unconfirmed: str = ""
     done: bool = False
     already: bool = False
 
@@ -93,7 +97,8 @@ class RevertPlan:
         lost = f"{len(self.lost_snapshots)} snapshots made since, {len(self.missing_files)} files"
         metadata_gone = ", and later commits, as its metadata is gone" if self.metadata_gone else ""
         loss = f"would lose {lost}{metadata_gone}" if self.loses_data else "would lose nothing"
-        return f"{loss}, and restore {self.partitions:,} partitions{self._replaced}"
+        look = f"; {self.unconfirmed}" if self.unconfirmed else ""
+        return f"{loss}, and restore {self.partitions:,} partitions{self._replaced}{look}"
 
     @property
     def _replaced(self) -> str:
@@ -121,6 +126,7 @@ class RevertPlan:
                 for snapshot in self.lost_snapshots
             ],
             "metadata-gone": self.metadata_gone,
+            "unconfirmed": self.unconfirmed,
             "missing-files": list(self.missing_files),
             "replaced-files": list(self.replaced_files),
             "dropped-partitions": list(self.dropped_partitions),
@@ -167,6 +173,7 @@ class Reversal:
         self._check_unanswered(table, journal)
         if not table.is_iceberg:
             return self._finish(table, journal, dry_run=dry_run, allow_data_loss=allow_data_loss)
+        check_vouched(self._context, table, journal)
         plan, facts = self._examined(table, journal, table.metadata_location)
         if dry_run:
             return plan
@@ -182,6 +189,7 @@ class Reversal:
                 raise RevertBlockedError(plan)
         pointer = table.metadata_location or ""
         # A concurrent finalize checks under the lock, too, so one of both comes first.
+        journal.check_own(facts["added"], partitions=True)
         self._check_within_reach(table, journal, facts["added"])
         parts = HiveParts(self._context, journal)
         with Holding() as held, held:
@@ -198,7 +206,7 @@ class Reversal:
             self._context.entry.convert_to_hive(old, pointer, journal.marker, lock)
             journal.record(Step.RETURNED)
             self._context.entry.tidy(old, journal.marker, lock)
-        self._set_aside(journal, journal.table)
+        self._set_aside(journal, facts["added"])
         return replace(plan, done=True)
 
     def plan(self, table: HiveTable, journal: Journal) -> RevertPlan:
@@ -235,7 +243,11 @@ class Reversal:
         # Files that are moved aside are Iceberg's.
         hives = {*late.added, *late.elsewhere, *journal.added()}.difference(added)
         changed = folders_of([*hives, *late.replaced, *late.gone])
-        plan = replace(plan, replaced_files=tuple(late.replaced))
+        plan = replace(
+            plan,
+            replaced_files=tuple(late.replaced),
+            unconfirmed=unconfirmed(self._context, journal),
+        )
         return plan, {"added": added, "changed": changed}
 
     def _of_journal(
@@ -280,6 +292,7 @@ class Reversal:
                 replaced_files=tuple(replaced),
                 dropped_partitions=tuple(dropped.names),
                 metadata_gone=not is_current,
+                unconfirmed=unconfirmed(self._context, journal),
             ),
             {
                 "added": added,
@@ -392,6 +405,12 @@ class Reversal:
         facts: dict[str, list[str]] = {"added": []}
         overwritten = find_overwritten(self._context.io, table, journal)
         begun = journal.step(Step.REVERTING) is not None
+        # An attempt before the conversion left metadata files of its own, by their names.
+        if begun or overwritten is not None:
+            check_vouched(self._context, table, journal)
+            plan = replace(plan, unconfirmed=unconfirmed(self._context, journal))
+        vouched = bool(journal.digests) or self._context.trust_journal
+        added = journal.added_files(partitions=vouched) if begun else []
         pointer = overwritten.pointer if overwritten is not None else None
         if overwritten is not None and not begun:
             plan, facts = (
@@ -403,8 +422,8 @@ class Reversal:
             return plan
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
+        journal.check_own(facts["added"], partitions=True)
         self._check_within_reach(table, journal, facts["added"])
-        old = journal.table
         # Under the lock: a run about to convert the entry checks for the files that are moved.
         with Holding() as held, held:
             lock = self._context.locked(held, table)
@@ -413,6 +432,7 @@ class Reversal:
                 raise _changed(table)
             if overwritten is not None:
                 if not begun:
+                    added = facts["added"]
                     journal.record(Step.REVERTING, pointer=pointer, **facts)
                 with self._context.noting_unanswered(journal, table):
                     HiveParts(self._context, journal).give_rest_back()
@@ -425,12 +445,11 @@ class Reversal:
                     self._context.entry.tidy(restored, journal.marker, lock)
             elif not self._context.fence_conversion(journal, now, lock):
                 raise _changed(table)
-            self._set_aside(journal, old)
+            self._set_aside(journal, added)
         return replace(plan, done=True)
 
-    def _set_aside(self, journal: Journal, old: HiveTable) -> None:
-        location = (old.storage.location or "").rstrip("/")
-        added = journal.added_files()
+    def _set_aside(self, journal: Journal, added: list[str]) -> None:
+        location = journal.home
         # Not the locations: HDFS allows no colon in names.
         home, *paths = plain_paths([location, *added], self._context.io.properties)
         for name, path in zip(added, paths, strict=True):
@@ -447,7 +466,7 @@ class Reversal:
                 name = location[len(folder) + 1 :]
                 self._move(location, f"{journal.location}/metadata/{name}")
             remove_empty_folder(self._context.io, folder)
-        self._context.discard_footers(old.storage.location)
+        self._context.discard_footers(journal.home)
         journal.record(Step.REVERTED)
         journal.discard_copy()
 
@@ -457,7 +476,9 @@ class Reversal:
             io.rename(source, target)
         except FileAlreadyExistsError:
             # An object store copies, then deletes: a process killed in between left both.
-            if io.size(source) != io.size(target):
+            if led_out(target.rpartition("/")[0], [target], io.properties) or not have_same_bytes(
+                io, source, target
+            ):
                 raise
             io.delete(source)
 

@@ -11,7 +11,11 @@ from icecomb.catalog.migrate.source.partition_value import DEFAULT_PARTITION, pa
 from icecomb.catalog.migrate.source.source_files import PartitionFolder
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.format.manifests.manifest import FileFormat
-from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE, RESERVED_PROPERTIES
+from icecomb.format.property.table_property import (
+    ENTRY_PROPERTIES,
+    PARTITION_OVERWRITE_MODE,
+    RESERVED_PROPERTIES,
+)
 
 _FORMATS: Final = {
     "MapredParquetInputFormat": FileFormat.PARQUET,
@@ -35,7 +39,7 @@ _HIVE_ONLY: Final = re.compile(
     r"|parquet\.column\.index\.access|DO_NOT_UPDATE_STATS|STATS_GENERATED.*|discover\.partitions"
     r"|serialization\.format|TRANSLATED_TO_EXTERNAL|avro\.schema\..*|orc\..*"
     r"|skip\.(header|footer)\.line\.count"
-    r"|table_type|metadata_location|previous_metadata_location|uuid|storage_handler|transactional.*"
+    r"|uuid|storage_handler|transactional.*"
 )
 """Table parameters that describe only the Hive table."""
 _NULL_NAME: Final = "hive.exec.default.partition.name"
@@ -141,7 +145,7 @@ def iceberg_properties(table: HiveTable) -> dict[str, str]:
     kept = {
         key: value
         for key, value in table.parameters.items()
-        if key not in RESERVED_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
+        if key not in RESERVED_PROPERTIES | ENTRY_PROPERTIES and not _HIVE_ONLY.fullmatch(key)
     }
     return {PARTITION_OVERWRITE_MODE.key: mode, **kept}
 

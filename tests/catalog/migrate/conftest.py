@@ -22,6 +22,7 @@ from icecomb.catalog.hive.thrift.entity import (
     StorageDescriptor,
 )
 from icecomb.format.errors import IcecombError
+from icecomb.format.property.table_property import MIGRATION_DIGEST
 from tests.peers.hive import hive_exec
 from tests.peers.hive_metastore import HiveMetastore
 
@@ -77,6 +78,18 @@ class MadeTable:
     def rows(self) -> list[dict[str, Any]]:
         """What the Iceberg table holds."""
         return self.catalog.load_table(self.name).scan().to_arrow().to_pylist()
+
+    def forget_journal(self) -> None:
+        """As older versions left it, whose entries confirm no journal."""
+        entry = self.entry
+        kept = {k: v for k, v in entry.parameters.items() if k != MIGRATION_DIGEST}
+        assert kept != entry.parameters
+        self.catalog.client.alter_table(
+            *self.name.split("."), replace(entry, parameters=kept, wire=None)
+        )
+        for folder in (self.folder, self.folder.parent / "_icecomb_journals"):
+            for file in folder.rglob("digests.json"):
+                file.unlink()
 
     def break_locks(self) -> None:
         """What `icecomb locks break` does after a holder was killed."""

@@ -50,6 +50,13 @@ class Story:
     def record(self, step: Any, **_: object) -> None:
         self.events.append(step.value)
 
+    def note_grants(self) -> None:
+        self.events.append("grants")
+
+    def seal(self) -> str:
+        self.events.append("sealed")
+        return "digest"
+
     def metadata_files(self) -> list[str]:
         return []
 
@@ -82,7 +89,15 @@ def convert(monkeypatch):
 def test_the_journal_says_that_the_entry_is_about_to_be_converted_before_it_is(convert):
     story = Story()
     convert(story)
-    assert story.events == ["writing", "prepared", *SWAP, "partitions taken away", "done"]
+    assert story.events == [
+        "writing",
+        "prepared",
+        "grants",
+        "sealed",
+        *SWAP,
+        "partitions taken away",
+        "done",
+    ]
 
 
 def test_the_journal_does_not_say_that_the_entry_was_converted_where_that_is_unknown(convert):
@@ -90,7 +105,7 @@ def test_the_journal_does_not_say_that_the_entry_was_converted_where_that_is_unk
     story = Story(CommitStateUnknownError("no answer"))
     with pytest.raises(CommitStateUnknownError):
         convert(story)
-    assert story.events == ["writing", "prepared", *SWAP[:4], "unlocked"]
+    assert story.events == ["writing", "prepared", "grants", "sealed", *SWAP[:4], "unlocked"]
 
 
 @pytest.mark.parametrize("null_name", ["__HIVE_DEFAULT_PARTITION__", "N/A", ""])

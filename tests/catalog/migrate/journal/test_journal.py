@@ -140,9 +140,11 @@ def test_a_revert_takes_files_out_of_folders_of_the_table_only(tmp_path: Path) -
         file.write_text(json.dumps({"added": added, "pointer": None}))
         *_, journal = find_journals(FileIO(), str(table))
         with pytest.raises(CorruptFileError, match="nothing was touched"):
-            journal.added_files()
+            journal.added_files(partitions=True)
         file.write_text(json.dumps({"added": inside, "pointer": None}))
-        assert journal.added_files() == inside
+        assert journal.added_files(partitions=True) == inside
+        with pytest.raises(CorruptFileError, match="nothing was touched"):
+            journal.added_files(partitions=False)
 
 
 def test_a_folder_that_no_journal_is_named_as_is_none(tmp_path: Path) -> None:
