@@ -146,7 +146,8 @@ def _judge(
         return CommitStatus(
             CommitState.UNKNOWN, "the table's metadata log does not reach back to its base", current
         )
-    own = OwnFolders(now, table.io.properties)
+    folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
+    own = OwnFolders(folders, now, table.io.properties)
     written = own.manifests(_manifests(table, new, added)) + own.metadata_files([location])
     leftovers = _unneeded(table, written)
     return CommitStatus(CommitState.NOT_COMMITTED, reason, current, leftovers)
@@ -160,9 +161,11 @@ def _unneeded(table: Table, leftovers: list[str]) -> tuple[str, ...]:
     reachable = ReachableFiles(table.io, Spelling(table.io.properties))
     log = (entry.metadata_file for entry in table.metadata.metadata_log)
     reachable.add([table.metadata_location, *log])
+    folder, *_ = table._own_folders()  # noqa: SLF001 - the table knows its pointer
+    name = table.name()
     with suppress(IcecombError, OSError):
         for other, location in chain(
-            tables_in_folder(table.catalog, table.name(), table.metadata, table.io, anywhere=True),
+            tables_in_folder(table.catalog, name, table.metadata, table.io, folder, anywhere=True),
             other_lines(table.io, table.metadata, table.metadata_location),
         ):
             reachable.add_table(other, location)

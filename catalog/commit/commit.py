@@ -359,7 +359,7 @@ def _delete_unlogged(
         guard.check_deletable(new)
         kept = {entry.metadata_file for entry in new.metadata_log}
         gone = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]
-        io.delete(OwnFolders(new, io.properties).metadata_files(gone))
+        io.delete(OwnFolders(guard.own_folders(), new, io.properties).metadata_files(gone))
 
 
 def _used_up(

@@ -6,7 +6,7 @@ and *Conflict* are returned only on proof; everything else is *Unknown*: nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -164,6 +164,12 @@ class WriteGuard(Protocol):
 
     def check_deletable(self, metadata: TableMetadata) -> None:
         """Refuse to delete files of a table whose files may be those of another table."""
+
+    def own_folders(self) -> Sequence[str]:
+        """Return the folders of the table, its location first; see `OwnFolders`.
+
+        What only the metadata file says is not among them.
+        """
 
 
 class Pointer(Protocol[V, M_contra]):

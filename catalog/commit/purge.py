@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icecomb.catalog.commit.version_name import VERSION_HINT, version_of
@@ -66,7 +66,7 @@ def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unne
     return reachable.unneeded
 
 
-def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
+def purge(io: FileIO, metadata_location: str, folders: Sequence[str], unneeded: Unneeded) -> None:
     """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
     Unreadable files are skipped: the rest is deleted nevertheless. Folders stay.
@@ -77,17 +77,19 @@ def purge(io: FileIO, metadata_location: str, unneeded: Unneeded) -> None:
         metadata = read_metadata(io, metadata_location)
     except IcecombError:
         return
-    purge_files(io, metadata, unneeded)
+    purge_files(io, metadata, folders, unneeded)
     io.delete(unneeded([metadata_location]))
 
 
-def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None:
+def purge_files(
+    io: FileIO, metadata: TableMetadata, folders: Sequence[str], unneeded: Unneeded
+) -> None:
     """Delete the files of `reachable_files` that are in the table's folders, batch by batch.
 
     A path in metadata may be anybody's: a warning in the log says which files stay. FileIOError
     means that some could not be deleted; the others are deleted.
     """
-    own = OwnFolders(metadata, io.properties)
+    own = OwnFolders(folders, metadata, io.properties)
     failure: FileIOError | None = None
     left: list[str] = []
     for batch in reachable_files(io, metadata):
@@ -101,7 +103,7 @@ def purge_files(io: FileIO, metadata: TableMetadata, unneeded: Unneeded) -> None
     if left:
         _LOG.warning(
             "%s: %s, which the dropped table had, are not deleted",
-            metadata.location,
+            folders[0],
             outside_text(left),
         )
     if failure is not None:

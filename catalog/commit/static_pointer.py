@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.catalog.commit.pointer import Described, MetadataVersion
+from icecomb.catalog.commit.version_line import table_folder
 from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from icecomb.format.holding import Holding
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
@@ -36,6 +39,10 @@ class StaticPointer:
     def check_deletable(self, metadata: TableMetadata) -> NoReturn:
         """Refuse, as `check_writable`."""
         self.check_writable(metadata)
+
+    def own_folders(self) -> Sequence[str]:
+        """Implement `WriteGuard.own_folders`: there is only the folder that the file is in."""
+        return (table_folder(self._location),)
 
     def load(self) -> MetadataVersion:
         """Implement `MetadataPointer.load`."""

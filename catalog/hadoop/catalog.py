@@ -235,7 +235,7 @@ class HadoopCatalog(Catalog):
         )
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Delete a table: its folder, and its files elsewhere.
+        """Delete a table: its folder, and its files elsewhere, which the catalog has to allow.
 
         A table cannot be dropped without its files: they are the table. Of a table that was
         registered from elsewhere, files outside its folder stay: they may be another table's.

@@ -9,7 +9,7 @@ where that is impossible, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -108,6 +108,10 @@ class HadoopPointer:
             table=self._name,
             path=location,
         )
+
+    def own_folders(self) -> Sequence[str]:
+        """Implement `WriteGuard.own_folders`: a table of a folder has that one."""
+        return (self._folder,)
 
     def _is_at(self, location: str) -> bool:
         """Return whether the table's folder is this one, however it is spelled."""

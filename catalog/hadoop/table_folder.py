@@ -58,7 +58,10 @@ class TableFolder:
         if self._metadata is not None:
             here = frozenset(self._files)
             purge_files(
-                self._io, self._metadata, lambda batch: [one for one in batch if one not in here]
+                self._io,
+                self._metadata,
+                (self._folder,),
+                lambda batch: [one for one in batch if one not in here],
             )
         numbers = {name: version_of(name) for name in self._files}
         last = sorted((number, name) for name, number in numbers.items() if number is not None)

@@ -21,7 +21,7 @@ from icecomb.catalog.hive.namespace import (
     new_database,
     with_comment,
 )
-from icecomb.catalog.hive.parameters import ICEBERG
+from icecomb.catalog.hive.parameters import ICEBERG, own_folders
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import ReplyLostError
@@ -54,6 +54,7 @@ from icecomb.format.storage.location import plain_paths
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit.purge import Unneeded
+    from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.spec.metadata import TableMetadata
 
 
@@ -274,7 +275,7 @@ class HiveCatalog(Catalog):
             entry = self.client.table(*place)
             location = pointed_at(entry)
             if purge_requested:
-                unneeded = self._unneeded(place, location)
+                unneeded = self._unneeded(place, entry, location)
             found = self.entries.remove(entry, pointer)
             if found and purge_requested and (lock is None or not lock.is_alive(ask=True)):
                 # Another client may have renamed it: then its files belong to another table.
@@ -288,7 +289,7 @@ class HiveCatalog(Catalog):
         if purge_requested:
             from icecomb.catalog.commit.purge import purge
 
-            purge(self.io, location, unneeded)
+            purge(self.io, location, own_folders(entry), unneeded)
 
     def pointer(self, place: tuple[str, str]) -> HivePointer:
         """Return the pointer of a table, which need not exist."""
@@ -299,7 +300,9 @@ class HiveCatalog(Catalog):
     ) -> Table:
         return Table(place, version, self.io, pointer, self)
 
-    def _unneeded(self, place: tuple[str, str], metadata_location: str) -> Unneeded:
+    def _unneeded(
+        self, place: tuple[str, str], entry: HiveTable, metadata_location: str
+    ) -> Unneeded:
         """Return which files of a table nothing else needs; refuse tables that share files.
 
         Nothing is purged of a table whose metadata is lost.
@@ -315,7 +318,8 @@ class HiveCatalog(Catalog):
             return lambda _: []
         self.check_drop(place, metadata, purge_requested=True)
         check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
-        others = tables_in_folder(self, place, metadata, self.io, anywhere=True)
+        folder, *_ = own_folders(entry)
+        others = tables_in_folder(self, place, metadata, self.io, folder, anywhere=True)
         elsewhere = other_lines(self.io, metadata, metadata_location)
         return unneeded_by(self.io, chain(others, elsewhere))
 

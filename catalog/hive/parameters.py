@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.commit.version_line import table_folder
 from icecomb.catalog.configuration.catalog_property import (
     ENGINE_ENABLED,
     KEEP_STATISTICS,
@@ -22,9 +23,12 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.format.property.table_property import (
     ENTRY_PROPERTIES,
     EXTERNAL,
+    FOLDER_PATHS,
+    FORMER_FOLDERS,
     GC_ENABLED,
     HIVE_ENGINE,
 )
+from icecomb.format.spec.own_folders import confirmed, folders_of, named_folders
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -44,6 +48,7 @@ _STATISTICS: Final = {
     "total-records": "numRows",
     "total-files-size": "totalSize",
 }
+_FOLDERS: Final = (*(each.key for each in FOLDER_PATHS), FORMER_FOLDERS.key)
 _STORAGE_HANDLER: Final = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
 _HIVE_ENGINE: Final = StorageDescriptor(
     input_format="org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
@@ -129,7 +134,69 @@ def described(
         parameters.pop("storage_handler", None)
     _describe(parameters, metadata, settings)
     storage = storage_of(entry.storage, metadata.schema(), metadata.location, by_hive=by_hive)
-    return replace(entry, parameters=parameters, storage=storage)
+    altered = replace(entry, parameters=parameters, storage=storage)
+    return altered if base is None else _vouching(altered, entry, base, metadata, settings)
+
+
+def own_folders(entry: HiveTable) -> list[str]:
+    """Return the folders that an entry calls its table's, its location first."""
+    location = entry.storage.location or table_folder(entry.metadata_location or "")
+    return [location, *folders_of(entry.parameters)]
+
+
+def naming(entry: HiveTable) -> HiveTable:
+    """Return only what names the folders in an entry, which takes little memory."""
+    return with_folders_of(
+        HiveTable(
+            entry.database,
+            entry.name,
+            parameters={METADATA_LOCATION: entry.metadata_location or ""},
+        ),
+        entry,
+    )
+
+
+def with_folders_of(entry: HiveTable, other: HiveTable) -> HiveTable:
+    """Return an entry with the folders that another one names."""
+    named = {key: other.parameters[key] for key in _FOLDERS if key in other.parameters}
+    kept = {key: value for key, value in entry.parameters.items() if key not in _FOLDERS}
+    storage = replace(entry.storage, location=other.storage.location)
+    return replace(entry, parameters={**kept, **named}, storage=storage)
+
+
+def _vouching(
+    altered: HiveTable,
+    entry: HiveTable,
+    base: TableMetadata,
+    metadata: TableMetadata,
+    settings: Mapping[str, str],
+) -> HiveTable:
+    """Return the altered entry without folders that only the file before named.
+
+    Whoever writes to the metadata folder could otherwise have the next commit vouch for them.
+    """
+    properties = metadata.properties
+    if base.location == metadata.location == entry.storage.location and all(
+        properties.get(key) == base.properties.get(key) == entry.parameters.get(key)
+        for key in _FOLDERS
+    ):
+        return altered
+    given = named_folders(metadata)
+    known = own_folders(entry) if entry.storage.location else folders_of(entry.parameters)
+    good = confirmed(given, known, named_folders(base), settings)
+    parameters = dict(altered.parameters)
+    for each in FOLDER_PATHS:
+        if (named := each.of(properties)) and named not in good:
+            parameters.pop(each.key, None)
+            if each.key in entry.parameters:
+                parameters[each.key] = entry.parameters[each.key]
+    if FORMER_FOLDERS.key in properties:
+        former = folders_of({FORMER_FOLDERS.key: properties[FORMER_FOLDERS.key]})
+        parameters[FORMER_FOLDERS.key] = json.dumps([one for one in former if one in good])
+    storage = altered.storage
+    if metadata.location not in good:
+        storage = replace(storage, location=entry.storage.location)
+    return replace(altered, parameters=parameters, storage=storage)
 
 
 def carried(properties: Mapping[str, str]) -> dict[str, str]:

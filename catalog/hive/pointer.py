@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit import check_commit_allowed
 from icecomb.catalog.commit.pointer import MetadataVersion
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
-from icecomb.catalog.hive.parameters import check_writable, new_table, pointed
+from icecomb.catalog.hive.parameters import (
+    check_writable,
+    naming,
+    new_table,
+    own_folders,
+    pointed,
+    with_folders_of,
+)
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.errors import IcecombError, NoSuchFileError, NoSuchIcebergTableError
@@ -33,6 +40,8 @@ class HivePointer(EntryPointer[MetadataVersion]):
     """
 
     ends_migration = False
+    keeps_folders = False
+    _named: HiveTable | None = None
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_writable`."""
@@ -41,6 +50,12 @@ class HivePointer(EntryPointer[MetadataVersion]):
     def check_deletable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_deletable`: what other tables need is known by file."""
 
+    def own_folders(self) -> Sequence[str]:
+        """Implement `WriteGuard.own_folders`: those that the entry names, as it was last seen."""
+        if self._named is None:
+            self._named = naming(self._client.table(self._database, self._table))
+        return own_folders(self._named)
+
     def load(self) -> MetadataVersion:
         """Load the version that the entry points at: one call to the metastore, one file."""
         from icecomb.format.spec.metadata_file import read_metadata
@@ -48,6 +63,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         since = time.monotonic()
         entry = self._client.table(self._database, self._table)
         location = pointed_at(entry)
+        self._named = naming(entry)
         try:
             metadata = read_metadata(self._io, location, entry.parameters.get("uuid"))
             version = MetadataVersion(location, metadata)
@@ -77,7 +93,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
     def new_entry(self, new: MetadataVersion) -> HiveTable:
         """Implement `EntryPointer.new_entry`."""
-        return new_table(
+        made = new_table(
             self._database,
             self._table,
             new.metadata,
@@ -85,13 +101,19 @@ class HivePointer(EntryPointer[MetadataVersion]):
             self._properties,
             owner=current_user(self._properties),
         )
+        self._named = naming(made)
+        return made
 
     def altered(
         self, entry: HiveTable, expected: MetadataVersion, new: MetadataVersion
     ) -> HiveTable:
         """Implement `EntryPointer.altered`."""
         check_writable(entry)
-        return pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
+        altered = pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
+        if self.keeps_folders:
+            altered = with_folders_of(altered, entry)
+        self._named = naming(altered)
+        return altered
 
     def history(
         self, expected: MetadataVersion | None, new: MetadataVersion

@@ -102,6 +102,8 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
         metadata = _target(catalog, entry, current, repair.target)
         expected = MetadataVersion(repair.current, current or metadata)
         # Not `settle`, which deletes the file of a failed commit: this one existed before.
+        # the plan does not show what folders the file names
+        pointer.keeps_folders = True
         with Holding() as held, held:
             pointer.queue(held)
             outcome = pointer.swap(expected, MetadataVersion(repair.target, metadata))

@@ -387,7 +387,8 @@ class Maintenance:
         check_flags(dry_run=dry_run)
         before_ms = checked_instant("older_than", older_than, 0)
         self._table._check_deletable(self._table.metadata)  # noqa: SLF001 - knows its pointer
-        return empty_quarantine(self._table.io, self._table.location(), before_ms, dry_run=dry_run)
+        folder = self._table._own_folders()[0]  # noqa: SLF001 - knows its pointer
+        return empty_quarantine(self._table.io, folder, before_ms, dry_run=dry_run)
 
     def rewrite_manifests(
         self,

@@ -7,6 +7,7 @@ that are there stay as they are: new ones are created at the target, the metadat
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 _METADATA: Final = "metadata file"
+_METADATA_FOLDER: Final = re.compile(r"/metadata(?:/relocated-[0-9a-f]{8})*")
 _OLDER: Final = "older metadata file"
 _STATISTICS: Final = "statistics file"
 _DISPENSABLE: Final = frozenset((_OLDER, _STATISTICS))
@@ -120,6 +122,8 @@ def plan_relocation(
     metadata = TableMetadata.from_json(text, metadata_file)
     change = LocationChange(metadata.location if source is None else source, target, io.properties)
     written, folder = _places(change, metadata_file, metadata)
+    if source is None:
+        _check_location(change, written, metadata_file)
     route = _Route(io, change, folder)
     begin = partial(progress.task, "reading", unit="files")
     done = Relocation(io, route, written, begin=begin).run()
@@ -274,6 +278,19 @@ def _places(change: LocationChange, metadata_file: str, metadata: TableMetadata)
         hint="Give the prefix of the paths in it (--from), and keep the folders below it together.",
         path=metadata_file,
     )
+
+
+def _check_location(change: LocationChange, written: str, metadata_file: str) -> None:
+    """Refuse a location above the table: below that are files of others, which would be copied."""
+    rest = change.rest(written.rpartition("/")[0])
+    if rest is None or not _METADATA_FOLDER.fullmatch(rest):
+        raise ValidationError(
+            f"{metadata_file} has the location {change.source}, and its metadata is not in "
+            f"{joined(change.source, '/metadata')}; whether the folder is the table's own cannot "
+            "be told",
+            hint="Give the prefix of the paths in it (--from).",
+            path=metadata_file,
+        )
 
 
 def _check_links(io: FileIO, folder: str, locations: Iterable[str]) -> None:

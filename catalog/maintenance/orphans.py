@@ -37,6 +37,7 @@ from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
+from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def remove_orphan_files(table: Table, search: OrphanSearch) -> OrphanFiles:
         return OrphanFiles(tuple(locations), other_tables=found.other_tables)
     quarantine = None
     if search.quarantine:
-        quarantine = Quarantine(table.io, table.location(), root, time.time())
+        quarantine = Quarantine(table.io, table._own_folders()[0], root, time.time())  # noqa: SLF001 - the table knows its pointer
     gone: list[str] = []
     failed: list[str] = []
     for start in range(0, len(locations), _BATCH):
@@ -346,17 +347,30 @@ def _times(io: FileIO, locations: list[str]) -> Iterator[tuple[str, int | None]]
 
 
 def _check_location(table: Table, name: str) -> None:
-    """Refuse a location that anybody may have written into the metadata: it proves nothing."""
+    """Refuse a location that anybody may have written into the metadata: it proves nothing.
+
+    It has to be a folder of the table by the catalog's word, with the current metadata file in its
+    place there: in a folder further up are other tables.
+    """
     pointer, location = table.metadata_location, table.location()
-    file, folder = linked_texts([pointer, location], table.io.properties)
-    if not file.startswith(f"{folder.rstrip('/')}/"):
-        raise ValidationError(
-            f"{name} has the location {location}, and its metadata file is not there: {pointer}; "
-            "whether the folder is the table's own cannot be told",
-            hint="name the folder, if it is: `--location`, or the argument location",
-            table=name,
-            path=location,
-        )
+    vouched = table._own_folders()  # noqa: SLF001 - the table knows its pointer
+    own = OwnFolders(vouched, table.metadata, table.io.properties).folders
+    given = (pointer.rpartition("/")[0], location)
+    linked = linked_texts(given, table.io.properties)
+    beside, folder = (f"{one.rstrip('/')}/" for one in linked)
+    if beside not in own.values() and not beside.startswith(f"{folder}metadata/"):
+        problem = f"and its metadata file is not there: {pointer}"
+    elif folder not in own.values():
+        problem = f"and by its catalog these: {', '.join(own)}"
+    else:
+        return
+    raise ValidationError(
+        f"{name} has the location {location}, {problem}; whether the folder is the table's own "
+        "cannot be told",
+        hint="name the folder, if it is: `--location`, or the argument location",
+        table=name,
+        path=location,
+    )
 
 
 def _check(table: Table, search: OrphanSearch) -> None:

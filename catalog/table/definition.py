@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -11,6 +11,7 @@ from icecomb.format.argument import checked_text, json_of_pyiceberg, name_of_typ
 from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.given_default import with_given_defaults
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
+from icecomb.format.spec.own_folders import named_folders
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.schema_argument import as_schema
@@ -154,6 +155,10 @@ class Draft:
 
     def check_deletable(self, metadata: TableMetadata) -> None:
         """Implement `WriteGuard.check_deletable`: a draft's files are nobody else's."""
+
+    def own_folders(self) -> Sequence[str]:
+        """Implement `WriteGuard.own_folders`: whoever makes the table names them."""
+        return named_folders(self.metadata)
 
 
 _F = TypeVar("_F", PartitionSpec, SortOrder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.argument import check_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from icecomb.catalog.commit.commit import Producer
     from icecomb.format.evolution.property_update import UpdateProperties
@@ -56,6 +56,10 @@ class MetadataOperations(ABC):
     @abstractmethod
     def _check_deletable(self, metadata: TableMetadata) -> None:
         """Refuse to delete files of a table whose files may be those of another table."""
+
+    @abstractmethod
+    def _own_folders(self) -> Sequence[str]:
+        """Return the folders of the table that its catalog vouches for, its location first."""
 
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
         """Yield other tables that may need files of this one."""
@@ -160,6 +164,7 @@ class MetadataOperations(ABC):
             self.io,
             self.commit,
             dry_run=dry_run,
+            folders=self._own_folders,
             # versions of this table are told from those of others by the newest
             newest=self._newest_loader(moves=True),
             others=self._other_tables,

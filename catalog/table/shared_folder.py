@@ -22,6 +22,7 @@ def tables_in_folder(
     name: Identifier,
     metadata: TableMetadata,
     io: FileIO,
+    folder: str,
     *,
     anywhere: bool = False,
 ) -> Iterator[tuple[TableMetadata, str]]:
@@ -34,7 +35,7 @@ def tables_in_folder(
         anywhere: Whether to check tables of other namespaces, too, which may be many.
     """
     own: list[str] = []
-    folder, uuid = metadata.location, metadata.table_uuid
+    uuid = metadata.table_uuid
     for entry in catalog.entries_below(
         folder, None if anywhere else name[:-1], uuid=None if uuid is None else str(uuid)
     ):

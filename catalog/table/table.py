@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -314,11 +314,15 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
         self._pointer.check_writable(metadata)  # deleting needs the same right
         self._pointer.check_deletable(metadata)
 
+    def _own_folders(self) -> Sequence[str]:
+        return self._pointer.own_folders()
+
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
         from icecomb.catalog.commit.version_line import other_lines
         from icecomb.catalog.table.shared_folder import tables_in_folder
 
-        yield from tables_in_folder(self.catalog, self.identifier, self.metadata, self.io)
+        folder, *_ = self._own_folders()
+        yield from tables_in_folder(self.catalog, self.identifier, self.metadata, self.io, folder)
         yield from other_lines(self.io, self.metadata, self.metadata_location)
 
     def transaction(self) -> Transaction:

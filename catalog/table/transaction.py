@@ -70,6 +70,9 @@ class Transaction(RowOperations, MetadataOperations):
     def _check_deletable(self, metadata: TableMetadata) -> None:
         self._pointer.check_deletable(metadata)
 
+    def _own_folders(self) -> Sequence[str]:
+        return self._pointer.own_folders()
+
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
         table: Table | None = getattr(self, "_table", None)  # a creating transaction has none
         return iter(()) if table is None else table._other_tables()  # noqa: SLF001

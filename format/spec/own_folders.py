@@ -1,7 +1,8 @@
 """The folders of a table: its files may be deleted there, and nowhere else.
 
 A path in metadata, or in a file beside it, may be anybody's: whoever can write to one of a table's
-folders can name any file of whoever maintains the table.
+folders can name any file of whoever maintains the table, and any folder as the table's. So the
+folders are those that the table's catalog vouches for, which only a commit can change.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
-from icecomb.format.storage.location import outside
+from icecomb.format.storage.location import PARTS, linked_texts, not_below, outside
+from icecomb.format.storage.storage_property import OWN_PREFIXES
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -32,13 +37,35 @@ class OwnFolders:
     The `properties` are those of the `FileIO`, which name the HDFS clusters.
     """
 
-    def __init__(self, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
-        self._folders = named_folders(metadata)
+    def __init__(
+        self, vouched: Sequence[str], metadata: TableMetadata, properties: Mapping[str, str]
+    ) -> None:
+        self._vouched = vouched
+        self._metadata = metadata
         self._properties = properties
+
+    @cached_property
+    def folders(self) -> dict[str, str]:
+        """The folders, as they were spelled, each with the text that paths below it begin with."""
+        given, properties = [*self._vouched], self._properties
+        if allowed := OWN_PREFIXES.of(properties):
+            named = {_start(one): one for one in named_folders(self._metadata)}
+            others = outside(allowed, named, properties)
+            given += [one for start, one in named.items() if start not in others]
+        warehouse = _start(properties.get("warehouse", ""))
+        *places, root = map(_start, linked_texts([*map(_start, given), warehouse], properties))
+        is_local = [place.startswith("/") for place in places]
+        return {
+            one: place
+            for number, (one, place) in enumerate(zip(given, places, strict=True))
+            if re.sub(PARTS, r"\g<path>", place) != "/"
+            and not root.startswith(place)
+            and (is_local[0] or not is_local[number] or number >= len(self._vouched))
+        }
 
     def outside(self, locations: Iterable[str]) -> frozenset[str]:
         """Return the files that lie in none of the folders; see `location.outside`."""
-        return outside(self._folders, locations, self._properties, names=False)
+        return not_below(self.folders.values(), locations, self._properties, names=False)
 
     def metadata_files(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are metadata files of the table, by folder and name."""
@@ -55,10 +82,41 @@ class OwnFolders:
 
 
 def named_folders(metadata: TableMetadata) -> list[str]:
-    """Return the folders that are a table's own, as its metadata spells them."""
-    given = (each.of(metadata.properties) for each in FOLDER_PATHS)
-    former = FORMER_FOLDERS.of(metadata.properties)
-    return [metadata.location, *(folder for folder in given if folder), *former]
+    """Return the folders that metadata calls its table's, its location first."""
+    return [metadata.location, *folders_of(metadata.properties)]
+
+
+def folders_of(properties: Mapping[str, str]) -> list[str]:
+    """Return the folders that properties call a table's."""
+    given = [folder for each in FOLDER_PATHS if (folder := each.of(properties))]
+    with suppress(ConfigurationError):  # a list that is none names none
+        given += FORMER_FOLDERS.of(properties)
+    return given
+
+
+def confirmed(
+    wanted: Iterable[str],
+    vouched: Iterable[str],
+    before: Iterable[str],
+    properties: Mapping[str, str],
+) -> set[str]:
+    """Return those folders of new metadata that a catalog may vouch for from now on.
+
+    Whoever commits vouches for what the metadata before did not name. What it named may be
+    anybody's, unless it is in a folder that the catalog vouches for already.
+
+    Args:
+        wanted: Folders that the new metadata names.
+        vouched: The folders that the catalog vouches for so far.
+        before: The folders that the metadata before the commit named.
+        properties: Properties of the `FileIO`, which name the HDFS clusters.
+    """
+    known = {_start(one): one for one in vouched if one}
+    named = {*map(_start, before)}.difference(known)
+    given = {_start(one): one for one in wanted}
+    doubtful = [start for start in given if start in named]
+    others = outside(known.values(), doubtful, properties) if doubtful else frozenset()
+    return {one for one in wanted if _start(one) not in others}
 
 
 def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, str]:
@@ -66,17 +124,21 @@ def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, 
 
     What a metastore cannot hold of `others`, more folders of the table, is left out.
     """
-    starts = [f"{folder.rstrip('/')}/" for folder in named_folders(metadata)]
+    starts = [_start(folder) for folder in named_folders(metadata)]
     known = FORMER_FOLDERS.of(metadata.properties)
     kept = dict.fromkeys(known)
     for folder in others:
-        start = f"{folder.rstrip('/')}/"
+        start = _start(folder)
         if not start.startswith(tuple(starts)):
             kept[folder] = None
             starts.append(start)
             if len(json.dumps([*kept])) > _MOST_CHARACTERS:
                 return {}
     return {FORMER_FOLDERS.key: json.dumps([*kept])} if len(kept) > len(known) else {}
+
+
+def _start(folder: str) -> str:
+    return f"{folder.rstrip('/')}/"
 
 
 def outside_text(outside: Collection[str]) -> str:

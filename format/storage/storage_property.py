@@ -58,13 +58,28 @@ SYNC_DATA_FILES: Final = flag(
     "Whether local data files are synced to disk before they become visible.",
     default=True,
 )
+
+
+def _listed(said: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in said.split(",") if part.strip())
+
+
+OWN_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
+    "own-folders.allowed-prefixes",
+    (),
+    "Folders below which a table's metadata may name folders as the table's own, whose files are "
+    "then deleted once nothing needs them. Else they are only so if the metastore's entry names "
+    "them; of a table of folders, its own folder is.",
+    "folders, separated by commas",
+    _listed,
+)
 LOCAL_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
     "local.allowed-prefixes",
     (),
     "Local folders whose files may be named by tables on other storages, which are refused "
     "otherwise: their writers could have any file of yours read.",
     "folders, separated by commas",
-    lambda said: tuple(part.strip() for part in said.split(",") if part.strip()),
+    _listed,
 )
 CACHE_ENABLED: Final = flag(
     "io.manifest.cache-enabled", "Whether decoded manifests are cached.", default=True

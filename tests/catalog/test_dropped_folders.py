@@ -29,6 +29,7 @@ def folders(request, tmp_path):
         warehouse = f"{hdfs.uri}/warehouse/dropped/{uuid.uuid4().hex}"
     else:
         settings, warehouse = {}, f"file://{tmp_path}/folders"
+    settings["own-folders.allowed-prefixes"] = f"{warehouse}/rows"
     catalog = load_catalog("folders", type="hadoop", warehouse=warehouse, **settings)
     catalog.create_namespace("db")
     catalog.create_table("db.t", ROWS.schema).append(ROWS)
@@ -153,7 +154,8 @@ def test_each_file_is_asked_to_be_deleted_once_and_the_newest_version_last(tmp_p
 
 
 def test_rows_elsewhere_that_cannot_be_deleted_are_told_and_the_others_go(tmp_path, monkeypatch):
-    catalog = load_catalog("folders", type="hadoop", warehouse=str(tmp_path / "w"))
+    settings = {"own-folders.allowed-prefixes": str(tmp_path)}
+    catalog = load_catalog("folders", type="hadoop", warehouse=str(tmp_path / "w"), **settings)
     table = catalog.create_table("t", ROWS.schema, properties={"write.data.path": f"{tmp_path}/d"})
     for _ in range(2):
         table.append(ROWS)

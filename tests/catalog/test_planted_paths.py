@@ -16,6 +16,8 @@ import pytest
 from icecomb.catalog import load_catalog, unknown_commit
 from icecomb.catalog.commit import commit_status
 from icecomb.catalog.commit.commit_status import CommitState
+from icecomb.catalog.hive.repair import apply_repair, plan_repair
+from icecomb.catalog.maintenance.backup import plan_relocation
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.expiry.garbage_list import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
@@ -162,3 +164,195 @@ def test_a_local_file_in_a_table_elsewhere(s3: Any, tmp_path: Path) -> None:
     assert sorted(trusting.scan().to_arrow()["id"].to_pylist()) == [1, 4711]
     lake.drop_table("db.t", purge_requested=True)
     assert private.exists()
+
+
+class Neighbor:
+    """Another user's folder beside a table, and files in it that metadata can name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "data" / "thesis.parquet"
+        self.file.parent.mkdir(parents=True)
+        self.file.write_text("years")
+
+    def claims(self) -> dict[str, dict[str, str]]:
+        """What makes this folder the table's, by the members of a metadata file."""
+        own = f"file:{self.folder}"
+        named = ("write.data.path", "write.metadata.path", "write.object-storage.path")
+        former = {"icecomb.former-folders": json.dumps([own])}
+        return {
+            "location": {},
+            **{name: {name: own} for name in (*named, "write.folder-storage.path")},
+            "former": former,
+        }
+
+
+def edited(table: Any, folder: str | None = None, **properties: str) -> None:
+    """Change the table's current metadata file in place, without a commit."""
+    current = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(current.read_text())
+    body["location"] = folder or body["location"]
+    body["properties"] = {**body["properties"], **properties}
+    current.write_text(json.dumps(body))
+
+
+@pytest.fixture
+def neighbor(tmp_path: Path) -> Neighbor:
+    return Neighbor(tmp_path / "neighbor")
+
+
+def made(catalog: Any, name: str, neighbor: Neighbor, **properties: str) -> Any:
+    """A table of two snapshots, whose first one alone needs the neighbor's file."""
+    table = catalog.create_table(name, ROWS.schema, properties=properties)
+    table.append(ROWS)
+    named_in(table, f"file:{neighbor.file}")
+    table.delete()
+    table.append(ROWS)
+    return table
+
+
+CLAIMS = ("location", "write.data.path", "write.metadata.path", "write.object-storage.path")
+
+
+@pytest.mark.parametrize("claim", [*CLAIMS, "write.folder-storage.path", "former"])
+def test_a_folder_that_only_the_metadata_claims_is_not_the_tables(
+    catalog: Any, namespace: str, neighbor: Neighbor, claim: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not at once, nor after others' commits have carried the claim on, nor as a former folder."""
+    name = f"{namespace}.t"
+    table = made(catalog, name, neighbor)
+    edited(
+        table,
+        f"file:{neighbor.folder}" if claim == "location" else None,
+        **neighbor.claims()[claim],
+    )
+    table = catalog.load_table(name)
+    with table.expire_snapshots(dry_run=True) as plan:
+        plan.retain_last(1).older_than(int(time.time() * 1000) + 1)
+    assert plan.result.outside == (f"file:{neighbor.file}",)
+    table.append(ROWS)
+    with table.transaction() as change:
+        change.update_location(f"{table.location()}2").remove_properties(*CLAIMS)
+    table = catalog.load_table(name)
+    caplog.clear()
+    with table.expire_snapshots() as expire:
+        expire.retain_last(1).older_than(int(time.time() * 1000) + 1)
+    assert f"file:{neighbor.file}" in expire.result.outside
+    assert f"file:{neighbor.file.parent} (1)" in caplog.text
+    assert neighbor.file.exists()
+
+
+def test_a_purge_believes_no_folder_of_the_metadata(
+    catalog: Any, namespace: str, neighbor: Neighbor, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"{namespace}.t"
+    table = made(catalog, name, neighbor)
+    own = Path(table.location().removeprefix("file:"))
+    edited(table, "file:///")
+    catalog.drop_table(name, purge_requested=True)
+    assert neighbor.file.exists()
+    assert "outside of the table's folders" in caplog.text
+    assert not [*own.rglob("*.parquet")]
+    assert not [*own.rglob("*.avro")]
+
+
+def test_metadata_files_elsewhere_stay_after_a_commit(
+    catalog: Any, namespace: str, neighbor: Neighbor
+) -> None:
+    name = f"{namespace}.t"
+    table = catalog.create_table(name, ROWS.schema)
+    theirs = neighbor.folder / "v1.metadata.json"
+    theirs.write_text("{}")
+    current = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(current.read_text())
+    body["location"] = f"file:{neighbor.folder}"
+    body["properties"] = {
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "1",
+        **neighbor.claims()["write.metadata.path"],
+    }
+    body["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": str(theirs)}]
+    current.write_text(json.dumps(body))
+    catalog.load_table(name).append(ROWS)
+    catalog.load_table(name).append(ROWS)
+    assert theirs.exists()
+
+
+@pytest.mark.parametrize("above", ["..", "../..", "/", "file:///"])
+def test_a_location_above_the_table_has_no_orphans(
+    catalog: Any, namespace: str, above: str
+) -> None:
+    name = f"{namespace}.t"
+    table = catalog.create_table(name, ROWS.schema)
+    table.append(ROWS)
+    folder = table.location()
+    edited(table, f"{folder}/{above}" if above[0] == "." else above)
+    refused = pytest.raises(ValidationError, match="cannot be told")
+    with refused:
+        catalog.load_table(name).maintenance.remove_orphan_files()
+    edited(table, above, **{"write.metadata.path": f"{folder}/metadata"})
+    with refused:
+        catalog.load_table(name).maintenance.remove_orphan_files()
+    catalog.load_table(name).maintenance.remove_orphan_files(location=folder)
+
+
+@pytest.mark.parametrize("above", ["", "db", "db/t/data"])
+def test_a_location_above_the_table_has_nothing_copied(
+    table: Any, thesis: Path, tmp_path: Path, above: str
+) -> None:
+    location = f"{tmp_path / 'lake' / above}"
+    edited(table, location)
+    file, target = table.metadata_location, str(tmp_path / "copy")
+    with pytest.raises(ValidationError, match=r"location|not where"):
+        plan_relocation(table.io, file, None, target)
+    if above != "db/t/data":
+        assert not plan_relocation(table.io, file, location, target).is_blocked
+
+
+def test_folders_that_a_commit_names_are_the_tables(
+    catalog: Any, namespace: str, neighbor: Neighbor
+) -> None:
+    """They are in the entry, where other engines put them, too."""
+    name, folder = f"{namespace}.t", f"file:{neighbor.folder}"
+    made(catalog, name, neighbor, **{"write.data.path": folder})
+    with catalog.load_table(name).transaction() as change:
+        change.remove_properties("write.data.path")
+    assert folder in catalog.client.table(namespace, "t").parameters["icecomb.former-folders"]
+    table = catalog.load_table(name)
+    with table.expire_snapshots() as expire:
+        expire.retain_last(1).older_than(int(time.time() * 1000) + 1)
+    assert not expire.result.outside
+    assert not neighbor.file.exists()
+
+
+def test_a_table_of_a_folder_has_others_only_where_the_catalog_allows_it(
+    tmp_path: Path, neighbor: Neighbor
+) -> None:
+    settings = {"type": "hadoop", "warehouse": str(tmp_path / "lake")}
+    lake = load_catalog("files", **settings)
+    lake.create_namespace("db")
+    made(lake, "db.t", neighbor, **{"write.data.path": f"file:{neighbor.folder}"})
+    for more in ({}, {"own-folders.allowed-prefixes": str(tmp_path / "neighbor")}):
+        table = load_catalog("files", **settings, **more).load_table("db.t")
+        with table.expire_snapshots(dry_run=True) as plan:
+            plan.retain_last(1).older_than(int(time.time() * 1000) + 1)
+        assert (f"file:{neighbor.file}" in plan.result.outside) is not more
+
+
+def test_a_repair_takes_over_no_folder_that_it_does_not_show(
+    catalog: Any, namespace: str, neighbor: Neighbor
+) -> None:
+    table = catalog.create_table(f"{namespace}.t", ROWS.schema)
+    before = table.metadata_location
+    table.append(ROWS)
+    older = Path(before.removeprefix("file:"))
+    body = json.loads(older.read_text())
+    body["location"] = str(neighbor.folder)
+    body["properties"] |= neighbor.claims()["write.data.path"]
+    older.write_text(json.dumps(body))
+    apply_repair(catalog, plan_repair(catalog, f"{namespace}.t", before))
+    entry = catalog.client.table(namespace, "t")
+    assert entry.metadata_location == before
+    assert str(neighbor.folder) not in str((entry.storage.location, entry.parameters))
+    shown = plan_repair(catalog, f"{namespace}.t").parameters
+    assert shown["(location)"] == (table.location(), str(neighbor.folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -377,3 +378,20 @@ def test_a_lost_commit_that_is_brought_back_is_read_by_all(library, lost_by, mon
     library.iceberg.append(java, rows(5, 6))
     assert library.agree(name) == rows(0, 6)
     assert len(snapshots(library, name)) == 4
+
+
+def test_a_folder_that_iceberg_java_was_given_is_the_tables(library, tmp_path):
+    """It is in the metastore's entry; and there it stays when icecomb takes another one."""
+    name, elsewhere = "with_a_path", tmp_path / "elsewhere"
+    java = library.create(name, SCHEMA, properties={"write.data.path": f"file:{elsewhere}"})
+    library.iceberg.append(java, rows(0, 1))
+    table = library.load(name)
+    with table.transaction() as change:
+        change.remove_properties("write.data.path")
+    library.iceberg.append(java, rows(1, 2))
+    table.refresh().delete()
+    assert [*elsewhere.rglob("*.parquet")]
+    with table.expire_snapshots() as expire:
+        expire.retain_last(1).older_than(int(time.time() * 1000) + 1)
+    assert not expire.result.outside
+    assert not [*elsewhere.rglob("*.parquet")]

@@ -100,7 +100,7 @@ class HiveParts:
             metadata = read_metadata(self._context.io, location)
             self._check_none_dropped(table, metadata)
             # Settings of Hive's files, such as delimiters and buckets, are not the Iceberg table's.
-            bare = replace(table, storage=StorageDescriptor())
+            bare = replace(table, storage=StorageDescriptor(location=table.storage.location))
             shown = pointed(bare, metadata, metadata, location, self._context.settings).storage
             self._context.entry.take_keys_away(shown, lock)
         self.take_in()

@@ -37,9 +37,10 @@ from icecomb.format.spec.change.update import (
     update_table_metadata,
 )
 from icecomb.format.spec.own_folders import OwnFolders, outside_text
+from icecomb.format.storage.storage_property import OWN_PREFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from typing_extensions import Self
 
@@ -90,6 +91,7 @@ class ExpireSnapshots(PendingUpdate):
         base: The table metadata.
         io: File system to read manifests from and delete files in.
         commit: See `PendingUpdate`.
+        folders: A function that returns the table's folders; see `OwnFolders`.
         dry_run: Whether to only find out what would be removed.
         newest: A function that loads the current table metadata before files are deleted; by
             default, the committed metadata is used.
@@ -106,12 +108,14 @@ class ExpireSnapshots(PendingUpdate):
         io: FileIO,
         commit: Commit | None = None,
         *,
+        folders: Callable[[], Sequence[str]],
         dry_run: bool = False,
         newest: Callable[[], TableMetadata] | None = None,
         others: OtherTables | None = None,
         check_deletable: Callable[[TableMetadata], None] | None = None,
     ) -> None:
         super().__init__(commit)
+        self._folders = folders
         self._newest = newest
         self._others = others
         self._check_deletable = check_deletable
@@ -274,7 +278,7 @@ class ExpireSnapshots(PendingUpdate):
         _warn_of(committed, garbage.outside)
         result = replace(result, outside=garbage.outside)
         try:
-            done = done.joined(collect_left(self._io, newest, self._others))
+            done = done.joined(collect_left(self._io, newest, self._own(newest), self._others))
         except (IcecombError, OSError) as error:
             problem = f"Files left behind by earlier runs could not be deleted: {reason_of(error)}"
             result = replace(result, problem=result.problem or problem)
@@ -293,11 +297,14 @@ class ExpireSnapshots(PendingUpdate):
         if self._files:
             try:
                 files = unreachable_files(self._io, before, after, found.known)
-                outside = OwnFolders(before, self._io.properties).outside(files.files)
+                outside = self._own(before).outside(files.files)
                 found.files, found.outside = without(files, outside), tuple(sorted(outside))
             except (IcecombError, OSError) as error:
                 found.problem = f"It is unknown which files are needed: {reason_of(error)}"
         return found
+
+    def _own(self, metadata: TableMetadata) -> OwnFolders:
+        return OwnFolders(self._folders(), metadata, self._io.properties)
 
     def _due(self, base: TableMetadata) -> tuple[frozenset[str], tuple[int, ...]]:
         retention = Retention.of(base, self._now_ms, self._older_than_ms, self._retain_last)
@@ -373,11 +380,12 @@ def _warn_of(metadata: TableMetadata, outside: tuple[str, ...]) -> None:
     if outside:
         _LOG.warning(
             "%s: %s, which nothing refers to any more, are not deleted; if such a folder is the "
-            "table's alone, name it in %s before snapshots expire, or give it to "
-            "remove_orphan_files later",
+            "table's alone, name it in %s, and in the catalog's %s, before snapshots expire, or "
+            "give it to remove_orphan_files later",
             metadata.location,
             outside_text(outside),
             FORMER_FOLDERS.key,
+            OWN_PREFIXES.key,
         )
 
 

@@ -26,13 +26,13 @@ from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.spec.metadata_file import metadata_folder
-from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.own_folders import OwnFolders
     from icecomb.format.storage.file_io import FileIO
 
 OtherTables: TypeAlias = "Callable[[], Iterable[tuple[TableMetadata, str]]]"
@@ -142,10 +142,14 @@ def still_unreachable(
     return without(files, frozenset(everything).difference(reachable.unneeded(everything)))
 
 
-def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None = None) -> Deleted:
+def collect_left(
+    io: FileIO, metadata: TableMetadata, own: OwnFolders, others: OtherTables | None = None
+) -> Deleted:
     """Delete the files on lists of runs that ended, unless this or another table needs them."""
     done = Deleted()
-    for location in _abandoned(io, metadata):
+    lists = [*_abandoned(io, metadata)]
+    elsewhere = own.outside(lists) if lists else ()
+    for location in (one for one in lists if one not in elsewhere):
         try:
             files = _read_list(io, location, metadata)
         except NoSuchFileError:
@@ -155,7 +159,7 @@ def collect_left(io: FileIO, metadata: TableMetadata, others: OtherTables | None
             continue
         if files is None:
             continue
-        files = without(files, OwnFolders(metadata, io.properties).outside(files.files))
+        files = without(files, own.outside(files.files))
         found = delete_garbage(io, _present(io, still_unreachable(io, files, metadata, (), others)))
         if not found.failed:
             delete_list(io, location)

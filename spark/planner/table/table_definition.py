@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.property.table_property import (
     DATA_FORMAT,
-    DATA_PATH,
     ENTRY_PROPERTIES,
-    FOLDER_STORAGE_PATH,
+    FOLDER_PATHS,
+    FORMER_FOLDERS,
     GC_ENABLED,
-    METADATA_PATH,
     NAME_MAPPING,
-    OBJECT_STORE_PATH,
     RESERVED_PROPERTIES,
 )
 from icecomb.spark.partitioning import partition_spec
@@ -46,10 +44,8 @@ _OF_OWN_FILES: Final = (
     RESERVED_PROPERTIES
     | ENTRY_PROPERTIES
     | {
-        DATA_PATH.key,
-        FOLDER_STORAGE_PATH.key,
-        OBJECT_STORE_PATH.key,
-        METADATA_PATH.key,
+        *(each.key for each in FOLDER_PATHS),
+        FORMER_FOLDERS.key,
         NAME_MAPPING.key,
         GC_ENABLED.key,
         "migrated",

@@ -49,6 +49,9 @@ class Pointer:
 
     check_deletable = check_writable
 
+    def own_folders(self) -> list[str]:
+        return [self.current.metadata.location]
+
     def load(self) -> MetadataVersion:
         return self.current
 

@@ -21,6 +21,7 @@ from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationEr
 from icecomb.format.operation.expiry import expire as expiring
 from icecomb.format.operation.expiry.expire import ExpireSnapshots
 from icecomb.format.operation.expiry.garbage_list import Deleted, collect_left
+from icecomb.format.spec.own_folders import OwnFolders
 from tests.peers.stuck_file import stick
 
 LATER = 4_102_444_800_000
@@ -313,7 +314,9 @@ def test_a_list_of_another_table_in_the_same_metadata_folder_is_left_alone(
     other = lake.create_table("db.other", numbers().schema)
     other.append(numbers(1))
     folder = {"write.metadata.path": str(Path(table.location()) / "metadata")}
-    assert collect_left(other.io, replace(other.metadata, properties=folder)) == Deleted()
+    metadata = replace(other.metadata, properties=folder)
+    own = OwnFolders([other.location(), table.location()], metadata, {})
+    assert collect_left(other.io, metadata, own) == Deleted()
     assert lists(table) == [path]
     for snapshot in table.refresh().snapshots():
         table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
@@ -336,7 +339,8 @@ def test_a_list_in_a_copied_folder_names_files_of_the_original(
     plan = plan_relocation(table.io, f"{copy}/metadata/v3.metadata.json", None, str(copy))
     relocate(table.io, plan)
     relocated = open_table(plan.new_metadata_file)
-    assert collect_left(table.io, relocated.metadata) == Deleted()
+    own = OwnFolders([str(copy), table.location()], relocated.metadata, {})
+    assert collect_left(table.io, relocated.metadata, own) == Deleted()
     for snapshot in table.refresh().snapshots():
         table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
 

@@ -159,11 +159,15 @@ def test_others_are_asked_about_the_files_that_would_go(tmp_path: Path) -> None:
     other = story.metadata
     story.delete("a")
     story.append("c")
-    expire = ExpireSnapshots(story.metadata, IO, dry_run=True).older_than(NOW + DAY_MS)
-    expire.commit()
+    expire = ExpireSnapshots(story.metadata, IO, folders=story.folders, dry_run=True)
+    expire.older_than(NOW + DAY_MS).commit()
     assert [Path(one).name for one in expire.result.files.data_files] == ["a"]
     asked = ExpireSnapshots(
-        story.metadata, IO, dry_run=True, others=lambda: [(other, "1.metadata.json")]
+        story.metadata,
+        IO,
+        folders=story.folders,
+        dry_run=True,
+        others=lambda: [(other, "1.metadata.json")],
     )
     asked.older_than(NOW + DAY_MS).commit()
     assert asked.result.files.data_files == ()

@@ -14,7 +14,7 @@ from icecomb.format.evolution.replacement import TableReplacement
 from icecomb.format.property.table_property import FORMER_FOLDERS
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
-from icecomb.format.spec.own_folders import OwnFolders, former_folders
+from icecomb.format.spec.own_folders import OwnFolders, confirmed, former_folders
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
@@ -29,17 +29,18 @@ def metadata_of(location: str, properties: Mapping[str, str]) -> TableMetadata:
     )
 
 
-def own(location: str, **properties: str) -> OwnFolders:
-    named = {key.replace("_", "-").replace("--", "."): value for key, value in properties.items()}
-    return OwnFolders(metadata_of(location, named), {})
+def own(*vouched: str) -> OwnFolders:
+    return OwnFolders(vouched, metadata_of("/victim", {"write.data.path": "/victim/2"}), {})
 
 
-def test_files_in_the_location_and_the_folders_of_properties_are_own():
-    folders = own("file:/lake/t", write__data__path="/fast/t/", write__metadata__path="/meta/t")
+def test_files_in_the_folders_that_the_catalog_vouches_for_are_own():
+    folders = own("file:/lake/t", "/fast/t/", "/meta/t")
     inside = ["/lake/t/data/a", "file:///lake//t/x", "/fast/t/a", "file:/meta/t/b", "/lake/t/./a"]
     outside = ["/lake/t2/a", "/lake/t/../u/a", "/lake/t", "/fast", "s3://lake/t/a", "/meta/tt/b"]
     assert folders.outside(inside + outside) == frozenset(outside)
-    named = own("s3://b/t", write__object_storage__path="s3a://c/o")
+    dotted = ["/lake/t2/a", "/lake/t"]
+    assert own("/lake/u/../t/").outside(["/lake/t/a", *dotted]) == frozenset(dotted)
+    named = own("s3://b/t", "s3a://c/o")
     outside = ["s3://c/t/a", "/t/a", "s3://b/t/../u"]
     assert named.outside(["s3a://b/t/a", "s3://c/o/x", *outside]) == frozenset(outside)
 
@@ -55,9 +56,64 @@ def test_metadata_files_and_manifests_are_told_by_their_names():
     assert folders.manifests(within + elsewhere) == within[3:5]
 
 
-def test_former_folders_are_own_too():
-    folders = own("/lake/t", icecomb__former_folders='["/old/t", "s3://b/u/"]')
-    assert folders.outside(["/old/t/a", "s3a://b/u/a", "/old/u/a"]) == {"/old/u/a"}
+NAMED = {
+    "write.data.path": "/fast/t/",
+    "write.metadata.path": "s3://b/m",
+    FORMER_FOLDERS.key: '["/old/t"]',
+}
+
+
+@pytest.mark.parametrize(
+    ("vouched", "allowed", "location", "found"),
+    [
+        pytest.param(["/lake/t"], "", "/lake/t", ["/lake/t"], id="the catalog's"),
+        pytest.param(["/lake/t"], "", "/victim", ["/lake/t"], id="not what metadata says"),
+        pytest.param(["/lake/t"], "", "/", ["/lake/t"], id="nor the root"),
+        pytest.param([], "", "/lake/t", [], id="nobody vouches for any"),
+        pytest.param(["/lake/t"], "/fast", "/lake/t", ["/lake/t", "/fast/t/"], id="allowed"),
+        pytest.param(["/lake/t"], "/fast/t", "/lake/t", ["/lake/t", "/fast/t/"], id="itself"),
+        pytest.param(["/lake/t"], "/fas,/fast/u", "/lake/t", ["/lake/t"], id="others allowed"),
+        pytest.param(
+            ["/lake/t"], "s3a://b/, /old", "/", ["/lake/t", "s3://b/m", "/old/t"], id="several"
+        ),
+        pytest.param(["/lake/t"], "/", "/", ["/lake/t", "/fast/t/", "/old/t"], id="no root, ever"),
+        pytest.param(
+            ["", "/", "file:///", "/lake/..", "hdfs://nn/", "s3://b"], "", "/", [], id="root"
+        ),
+        pytest.param(["hdfs://nn/t", "/home"], "", "/", ["hdfs://nn/t"], id="local, table is not"),
+        pytest.param(["/t", "s3://b/t"], "", "/", ["/t", "s3://b/t"], id="remote, table is local"),
+        pytest.param(["s3://b/t"], "/old", "/", ["s3://b/t", "/old/t"], id="local and allowed"),
+    ],
+)
+def test_what_folders_are_a_tables_own(
+    vouched: list[str], allowed: str, location: str, found: list[str]
+):
+    metadata = metadata_of(location, NAMED)
+    settings = {"own-folders.allowed-prefixes": allowed}
+    assert list(OwnFolders(vouched, metadata, settings).folders) == found
+
+
+def test_no_folder_that_has_the_warehouse_in_it_is_a_tables_own():
+    metadata = metadata_of("/", {})
+    vouched = ["/lake/db/t", "/lake", "file:/lake/wh", "/lake/wh/../", "/lake/wh2"]
+    folders = OwnFolders(vouched, metadata, {"warehouse": "/lake/wh/"}).folders
+    assert list(folders) == ["/lake/db/t", "/lake/wh2"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        pytest.param("/lake/t", True, id="the catalog's"),
+        pytest.param("file:///lake/t/", True, id="the same, spelled otherwise"),
+        pytest.param("/lake/t/sub", True, id="below"),
+        pytest.param("/victim", False, id="the metadata named it before"),
+        pytest.param("/lake", False, id="above"),
+        pytest.param("/new", True, id="whoever commits names it"),
+    ],
+)
+def test_a_commit_vouches_for_the_folders_that_it_names_itself(wanted: str, found: bool):  # noqa: FBT001
+    before = ["/victim/", "/lake", "/lake/t/sub", "file:///lake/t/"]
+    assert confirmed([wanted], ["/lake/t", ""], before, {}) == ({wanted} if found else set())
 
 
 def test_a_link_in_a_folder_leads_out_of_it(tmp_path: Path):
@@ -95,9 +151,6 @@ def test_who_changes_a_folder_keeps_the_old_one_as_the_tables_own():
         ),
     )
     assert FORMER_FOLDERS.of(replaced.properties) == ("/fast/a", "/lake/t", "/lake/u")
-    assert OwnFolders(replaced, {}).outside(["/fast/a/x", "/lake/u/x", "/lake/w/x"]) == {
-        "/lake/w/x"
-    }
 
 
 def test_more_folders_than_a_metastore_can_hold_are_not_kept():

@@ -28,6 +28,7 @@ from icecomb.format.spec.change.update import (
     update_table_metadata,
 )
 from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.own_folders import named_folders
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import SnapshotRef
@@ -86,8 +87,11 @@ class Story:
             operation.delete_data_file(str(self.folder / "data" / name))
         return self.do(operation)
 
+    def folders(self):
+        return named_folders(self.metadata)
+
     def expire(self, change=lambda _: None):
-        expire = ExpireSnapshots(self.metadata, IO)
+        expire = ExpireSnapshots(self.metadata, IO, folders=self.folders)
         change(expire)
         changes = expire.apply(self.metadata)
         for requirement in changes.requirements:
@@ -143,7 +147,8 @@ def test_a_dry_run_lists_and_changes_nothing(tmp_path):
     story.append("b")
     before = (story.metadata, story.data, story.metadata_files)
     committed = []
-    with ExpireSnapshots(story.metadata, IO, committed.append, dry_run=True) as expire:
+    append, folders = committed.append, story.folders
+    with ExpireSnapshots(story.metadata, IO, append, folders=folders, dry_run=True) as expire:
         expire.older_than(NOW + DAY_MS)
     assert committed == []
     assert (story.metadata, story.data, story.metadata_files) == before
@@ -196,7 +201,7 @@ def test_branches_and_tags_keep_their_snapshots_and_files(tmp_path):
     assert story.data == ["a", "b", "c", "x"]
     assert head not in story.ids
     with pytest.raises(ValidationError, match="'t' points to it"):
-        ExpireSnapshots(story.metadata, IO).by_id(first)
+        ExpireSnapshots(story.metadata, IO, folders=story.folders).by_id(first)
     story.do(ManageSnapshots(story.metadata).remove_tag("t").remove_branch("dev"))
     story.expire(lambda e: e.older_than(NOW + DAY_MS))
     assert story.ids == [last]
@@ -263,9 +268,9 @@ def test_given_ids_alone_expire_alone(tmp_path):
     assert story.ids == [ids[0], ids[3]]
     assert story.data == ["0", "1", "2", "3"]
     with pytest.raises(NoSuchSnapshotError):
-        ExpireSnapshots(story.metadata, IO).by_id(ids[1])
+        ExpireSnapshots(story.metadata, IO, folders=story.folders).by_id(ids[1])
     with pytest.raises(ValidationError, match="'main' points to it"):
-        ExpireSnapshots(story.metadata, IO).by_id(ids[3])
+        ExpireSnapshots(story.metadata, IO, folders=story.folders).by_id(ids[3])
 
 
 def test_snapshots_under_no_reference_expire_by_age(tmp_path):
@@ -307,7 +312,7 @@ def test_tables_that_share_files_are_left_alone(tmp_path):
     story.append("a")
     for call in (lambda e: e.plan(), lambda e: e.apply(story.metadata)):
         with pytest.raises(ValidationError, match=r"gc\.enabled"):
-            call(ExpireSnapshots(story.metadata, IO))
+            call(ExpireSnapshots(story.metadata, IO, folders=story.folders))
 
 
 def test_files_stay_when_told(tmp_path):
@@ -406,7 +411,11 @@ def test_an_expiration_is_worked_out_again_on_a_newer_base(tmp_path):
     story = Story(tmp_path, 4)
     first = story.append("a")
     second = story.append("b")
-    expire = ExpireSnapshots(story.metadata, IO).older_than(NOW + DAY_MS).by_id(first)
+    expire = (
+        ExpireSnapshots(story.metadata, IO, folders=story.folders)
+        .older_than(NOW + DAY_MS)
+        .by_id(first)
+    )
     assert expire.apply(story.metadata).updates
     story.do(ManageSnapshots(story.metadata).create_tag(second, "t"))
     third = story.append("c")
@@ -423,7 +432,7 @@ def test_an_empty_table_has_nothing_to_expire(tmp_path):
     story = Story(tmp_path, 1)
     assert story.expire() == Expiration()
     with pytest.raises(ValidationError, match="must be 1 to"):
-        ExpireSnapshots(story.metadata, IO).retain_last(0)
+        ExpireSnapshots(story.metadata, IO, folders=story.folders).retain_last(0)
 
 
 def test_files_outside_of_the_tables_folders_are_left_and_told(tmp_path, caplog):
@@ -443,7 +452,7 @@ def test_files_outside_of_the_tables_folders_are_left_and_told(tmp_path, caplog)
     story.do(removal)
     story.delete("a")
     story.append("b")
-    plan = ExpireSnapshots(story.metadata, IO).retain_last(1).plan()
+    plan = ExpireSnapshots(story.metadata, IO, folders=story.folders).retain_last(1).plan()
     assert plan.files.data_files == (str(tmp_path / "t/data/a"),)
     assert list(plan.outside) == paths
     [said] = [one.getMessage() for one in caplog.records]
