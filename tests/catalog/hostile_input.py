@@ -43,7 +43,7 @@ from icecomb.catalog.paimon.snapshot import Snapshots, read_snapshot
 from icecomb.catalog.paimon.table_schema import read_table_schema
 from icecomb.format.avro.container import MAGIC, header_bytes, parse_container
 from icecomb.format.avro.encoder import encode_bytes, encode_long
-from icecomb.format.errors import IcecombError
+from icecomb.format.errors import CorruptFileError, IcecombError
 from icecomb.format.manifests.decoder import decode_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import decode_manifest_list, parse_manifest_list
@@ -60,6 +60,8 @@ from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
 from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.orc.file_tail import OrcFileTail
 from icecomb.format.rows.orc.reader import OrcReader
+from icecomb.format.rows.parquet.page_copy import PageBuffer, copy_pages
+from icecomb.format.rows.parquet.raw_footer import NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.spec.metadata_file import metadata_bytes, read_metadata
@@ -583,6 +585,32 @@ def _rows(kind: type[DataFileReader]) -> Callable[[FileIO, str], object]:
     return read
 
 
+def copied_pages(made: Sound) -> Parser:
+    """The footer and the pages of a Parquet file whose row groups are copied undecoded."""
+
+    def read(io: FileIO, name: str) -> object:
+        footer = RawFooter(io, name, io.size(name), made.arrow.num_rows)
+        try:
+            for _, group in footer.numbered_groups():
+                for chunk in footer.chunks(group):
+                    copy_pages(footer, chunk, "a chunk", PageBuffer(), len)
+        finally:
+            footer.close()
+        return footer.version
+
+    return replace(parquet_rows(made), parse=in_memory("x", _copyable(read)))
+
+
+def _copyable(read: Callable[[FileIO, str], object]) -> Callable[[FileIO, str], object]:
+    def tried(io: FileIO, name: str) -> object:
+        try:
+            return read(io, name)
+        except NotCopyableError as other:  # then rows are decoded
+            raise CorruptFileError(str(other), hint="-") from other
+
+    return tried
+
+
 def paimon_manifest(made: Sound) -> Parser:
     del made
     file = {
@@ -843,7 +871,7 @@ PARSERS = {
     one.__name__: one
     for one in (
         metadata, packed_metadata, name_mapping, view, manifest_list, manifest, relocated_manifest,
-        rows, orc_rows, parquet_rows, paimon_manifest, puffin, vector, delete_files, own_table, variant, variant_text, orc_tail, parquet_footer, journal,
+        rows, orc_rows, parquet_rows, copied_pages, paimon_manifest, puffin, vector, delete_files, own_table, variant, variant_text, orc_tail, parquet_footer, journal,
         paimon_schema, paimon_snapshot, hive_type, hive_site, thrift_reply, web_hdfs,
     )
 }  # fmt: skip
