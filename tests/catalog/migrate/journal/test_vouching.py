@@ -183,11 +183,22 @@ class TestMigrated:
         changed = forged(change, two)
         migrate.apply(two.catalog, two.name)
         exchange(two, "journal.json", changed)
-        for verb, options in ((migrate.revert, REVERT), (migrate.finalize, {"unverified": True})):
-            error = refused(two, private, verb, **options)
-            assert "is not the journal" in error.message
-            assert "--trust-journal" in (error.hint or "")
-        assert migrate.status(two.catalog, two.name)["outcome"] == "blocked"
+        (journal,) = find_journals(FileIO(), f"file:{two.folder}")
+
+        def with_digest(told: Any) -> Any:
+            return {**told, "files": {**told["files"], "journal.json": journal.body}}
+
+        for also in (None, with_digest):
+            if also is not None:
+                exchange(two, "digests.json", also)
+            for verb, options in (
+                (migrate.revert, REVERT),
+                (migrate.finalize, {"unverified": True}),
+            ):
+                error = refused(two, private, verb, **options)
+                assert "is not the journal" in error.message
+                assert "--trust-journal" in (error.hint or "")
+            assert migrate.status(two.catalog, two.name)["outcome"] == "blocked"
 
     @pytest.mark.parametrize(
         "name", ["partitions-00000.json", "files-00000.parquet", "step-prepared.json"]
