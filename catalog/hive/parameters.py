@@ -48,7 +48,8 @@ _STATISTICS: Final = {
     "total-records": "numRows",
     "total-files-size": "totalSize",
 }
-_FOLDERS: Final = (*(each.key for each in FOLDER_PATHS), FORMER_FOLDERS.key)
+FOLDERS: Final = (*(each.key for each in FOLDER_PATHS), FORMER_FOLDERS.key)
+"""The parameters that name folders of the table."""
 _STORAGE_HANDLER: Final = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
 _HIVE_ENGINE: Final = StorageDescriptor(
     input_format="org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
@@ -158,8 +159,8 @@ def naming(entry: HiveTable) -> HiveTable:
 
 def with_folders_of(entry: HiveTable, other: HiveTable) -> HiveTable:
     """Return an entry with the folders that another one names."""
-    named = {key: other.parameters[key] for key in _FOLDERS if key in other.parameters}
-    kept = {key: value for key, value in entry.parameters.items() if key not in _FOLDERS}
+    named = {key: other.parameters[key] for key in FOLDERS if key in other.parameters}
+    kept = {key: value for key, value in entry.parameters.items() if key not in FOLDERS}
     storage = replace(entry.storage, location=other.storage.location)
     return replace(entry, parameters={**kept, **named}, storage=storage)
 
@@ -178,7 +179,7 @@ def _vouching(
     properties = metadata.properties
     if base.location == metadata.location == entry.storage.location and all(
         properties.get(key) == base.properties.get(key) == entry.parameters.get(key)
-        for key in _FOLDERS
+        for key in FOLDERS
     ):
         return altered
     given = named_folders(metadata)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
@@ -14,7 +14,7 @@ from icecomb.catalog.hive.metadata_files import (
     may_be_read_later,
     read_trail,
 )
-from icecomb.catalog.hive.parameters import METADATA_LOCATION, described
+from icecomb.catalog.hive.parameters import FOLDERS, METADATA_LOCATION, described
 from icecomb.catalog.hive.pointer import pointed_at
 from icecomb.catalog.hive.settlement import ChangeState, Observation
 from icecomb.catalog.identifier import database_and_table
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.catalog.identifier import Name
     from icecomb.format.spec.metadata import TableMetadata
+
+_LOCATION: Final = "(location)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Repair:
     lost_snapshots: tuple[int, ...]
     counted: bool
     parameters: dict[str, tuple[str | None, str | None]]
+
+    @property
+    def names_folders(self) -> bool:
+        """Whether the entry is to name other folders as the table's own than so far."""
+        return not {_LOCATION, *FOLDERS}.isdisjoint(self.parameters)
 
 
 def plan_repair(catalog: HiveCatalog, identifier: Name, target: str | None = None) -> Repair:
@@ -152,7 +159,7 @@ def stale_parameters(
     wanted = described(entry, None, metadata, catalog.properties)
     old, new = dict(entry.parameters), dict(wanted.parameters)
     if entry.storage.location != wanted.storage.location:
-        old["(location)"], new["(location)"] = str(entry.storage.location), metadata.location
+        old[_LOCATION], new[_LOCATION] = str(entry.storage.location), metadata.location
     old["(formats)"], new["(formats)"] = _formats(entry), _formats(wanted)
     columns = [
         ", ".join(f"{one.name} {one.type}" for one in side.storage.columns)

@@ -354,5 +354,6 @@ def test_a_repair_takes_over_no_folder_that_it_does_not_show(
     entry = catalog.client.table(namespace, "t")
     assert entry.metadata_location == before
     assert str(neighbor.folder) not in str((entry.storage.location, entry.parameters))
-    shown = plan_repair(catalog, f"{namespace}.t").parameters
-    assert shown["(location)"] == (table.location(), str(neighbor.folder))
+    plan = plan_repair(catalog, f"{namespace}.t")
+    assert plan.names_folders
+    assert plan.parameters["(location)"] == (table.location(), str(neighbor.folder))
