@@ -442,7 +442,7 @@ from icecomb.format.storage.object_store.file_system import (
 from icecomb.format.storage.object_store.simple_client import (
     SimpleObjectClient as SimpleObjectClient,
 )
-from icecomb.format.variant.variant import Variant as Variant
+from icecomb.format.variant.variant_array import Variant as Variant
 from icecomb.format.variant.variant_array import (
     variants_from_arrow as variants_from_arrow,
 )

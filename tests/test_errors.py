@@ -22,7 +22,7 @@ OWN_HINT = {
 """Classes that write their hint themselves."""
 
 REASONS = {
-    "catalog/migrate/source/partition_value.py": (
+    "catalog/migrate/source/source.py": (
         "partition_values puts them behind the value and gives the hint",
         {"convert", "_check_room", "_integer", "_float", "_date", "_one_of", "_decimal"},
     ),

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlsplit
 
 from icecomb.catalog.catalog import Catalog
 from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion
 from icecomb.catalog.configuration.catalog_property import CATALOG, LIST_ALL_TABLES, URI, WAREHOUSE
+from icecomb.catalog.configuration.setting import Properties
 from icecomb.catalog.hive.entries import Entries, unknown
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
-from icecomb.catalog.hive.namespace import (
-    altered_database,
-    is_created,
-    is_dropped,
-    namespace_properties,
-    new_database,
-    with_comment,
-)
 from icecomb.catalog.hive.parameters import ICEBERG, own_folders
 from icecomb.catalog.hive.pointer import HivePointer, pointed_at
+from icecomb.catalog.hive.settlement import pauses
 from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.entity import HiveDatabase
 from icecomb.catalog.hive.thrift.failure import ReplyLostError
 from icecomb.catalog.hive.thrift.server import drop_probes
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings, current_user
-from icecomb.catalog.hive.views import HiveViews
+from icecomb.catalog.hive.view_pointer import (
+    ICEBERG_VIEW,
+    HiveViewPointer,
+    view_named,
+    view_pointed_at,
+)
 from icecomb.catalog.identifier import (
     AbandonedLock,
     Entry,
@@ -35,27 +38,37 @@ from icecomb.catalog.identifier import (
     Name,
     database_and_table,
     database_of,
+    parts_of,
 )
 from icecomb.catalog.table.definition import Draft, TableDefinition
 from icecomb.catalog.table.table import Table
-from icecomb.format.argument import check_flags
+from icecomb.catalog.view.view import View
+from icecomb.format.argument import check_flags, checked_members, property_texts
+from icecomb.format.cancellation import rest
 from icecomb.format.errors import (
     CommitStateUnknownError,
     ConfigurationError,
     CorruptFileError,
+    MetastoreError,
+    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchFileError,
+    NoSuchNamespaceError,
+    NoSuchViewError,
     TableAlreadyExistsError,
     UnsupportedError,
+    ValidationError,
 )
 from icecomb.format.holding import Holding
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.location import plain_paths
 
 if TYPE_CHECKING:
+    from icecomb.catalog.commit.commit_status import CommitStatus
     from icecomb.catalog.commit.purge import Unneeded
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.view.view import ViewDefinition
 
 
 class HiveCatalog(Catalog):
@@ -332,3 +345,248 @@ def on_metastore(catalog: Catalog) -> HiveCatalog:
         f"{catalog!r} has no metastore: this is done to the entries of a Hive metastore",
         hint="give the catalog a metastore: uri=thrift://host:9083",
     )
+
+
+class HiveViews:
+    """The views of a metastore; see `icecomb.catalog.view.view_catalog.Views`."""
+
+    def __init__(
+        self, client: HiveClient, io: FileIO, properties: Properties, entries: Entries
+    ) -> None:
+        self._client = client
+        self._io = io
+        self._properties = properties
+        self._entries = entries
+
+    def listed(self, namespace: Name) -> list[Identifier]:
+        """Implement `ViewCatalog.list_views`."""
+
+        def views(database: str) -> list[str]:
+            return self._client.table_names_of_type(database, "VIRTUAL_VIEW")
+
+        return self._entries.listed(namespace, ICEBERG_VIEW, views)
+
+    def load(self, identifier: Name) -> View:
+        """Implement `ViewCatalog.load_view` by one call to the metastore and reading one file."""
+        name = _name(identifier)
+        pointer = self._pointer(name)
+        return View(name, pointer.load(), pointer)
+
+    def exists(self, identifier: Name) -> bool:
+        """Implement `ViewCatalog.view_exists`, even if the view's metadata is lost."""
+        try:
+            name = _name(identifier)
+            with view_named(".".join(name)):
+                view_pointed_at(self._client.table(*name))
+        except NoSuchViewError:
+            return False
+        return True
+
+    def create(
+        self,
+        identifier: Name,
+        definition: ViewDefinition,
+        location: str | None,
+        properties: Mapping[str, str],
+    ) -> View:
+        """Implement `ViewCatalog.create_view`."""
+        from icecomb.format.spec.view.view import new_view_metadata
+
+        name = _name(identifier)
+        self._entries.check_free(name)
+        location = location or self._entries.default_location(name)
+        metadata = new_view_metadata(definition, location, properties)
+        pointer = self._pointer(name)
+        return View(name, self._entries.make(name, pointer, metadata), pointer)
+
+    def rename(self, from_identifier: Name, to_identifier: Name) -> View:
+        """Implement `ViewCatalog.rename_view` under the view's lock, checked like a commit."""
+        source, target = _name(from_identifier), _name(to_identifier)
+        with view_named(".".join(source)):
+            known = self._entries.move(source, target, self._pointer(source), view_pointed_at)
+        return View(target, known, self._pointer(target)) if known else self.load(target)
+
+    def drop(self, identifier: Name) -> None:
+        """Implement `ViewCatalog.drop_view` under the view's lock, even if its metadata is lost."""
+        name = _name(identifier)
+        pointer = self._pointer(name)
+        with view_named(".".join(name)):
+            view_pointed_at(self._client.table(*name))
+            with Holding() as held, held:
+                pointer.queue(held)
+                pointer.guard(held, None)
+                entry = self._client.table(*name)
+                view_pointed_at(entry)
+                self._entries.remove(entry, pointer)
+
+    def commit_status(
+        self, identifier: Name, metadata_location: str, *, expectation_sent: bool
+    ) -> CommitStatus:
+        """Implement `ViewCatalog.view_commit_status`."""
+        from icecomb.catalog.hive.view_commit_status import view_commit_status
+
+        name = _name(identifier)
+        with view_named(".".join(name)):
+            entry = self._client.table(*name)
+        checked = expectation_sent and self._pointer(name).change.enforces()
+        return view_commit_status(self._io, entry, metadata_location, checked=checked)
+
+    def _pointer(self, name: tuple[str, str]) -> HiveViewPointer:
+        return HiveViewPointer(self._client, *name, self._io, self._properties)
+
+
+def _name(identifier: Name) -> tuple[str, str]:
+    parts = parts_of(identifier)
+    with view_named(".".join(parts) or "without a name"):
+        return database_and_table(parts)
+
+
+_COMMENT: Final = "comment"
+_LOCATION: Final = "location"
+_OWNER: Final = "hive.metastore.database.owner"
+_OWNER_TYPE: Final = "hive.metastore.database.owner-type"
+_OWNER_TYPES: Final = ("USER", "GROUP", "ROLE")
+
+
+def new_database(
+    name: str, properties: Mapping[str, str] | None, warehouse: str | None, user: str
+) -> HiveDatabase:
+    """Return the database of a new namespace, by default in its own folder in ``warehouse``.
+
+    Its owner is ``user`` where the properties name none.
+    """
+    given = property_texts("property of a namespace", properties)
+    owner, owner_type = _owner(given)
+    location = given.pop(_LOCATION, None)
+    if location is None and warehouse:
+        location = f"{warehouse.rstrip('/')}/{name}.db"
+    return HiveDatabase(
+        name=name,
+        description=given.pop(_COMMENT, None),
+        location=location,
+        parameters=given,
+        owner=owner or user,
+        owner_type=owner_type or "USER",
+    )
+
+
+def is_created(client: HiveClient, wanted: HiveDatabase, properties: Mapping[str, str]) -> bool:
+    """Return whether a database was created whose creation was not answered.
+
+    NamespaceAlreadyExistsError is raised if the name is that of another one.
+    """
+    for found in _looks(client, wanted.name, properties):
+        if found is not None:
+            if not _is_as_wanted(found, wanted):
+                raise NamespaceAlreadyExistsError(
+                    f"The namespace {wanted.name} exists already, with other properties",
+                    hint="use it, or choose another name",
+                    namespace=wanted.name,
+                )
+            return True
+    return False
+
+
+def is_dropped(client: HiveClient, name: str, properties: Mapping[str, str]) -> bool:
+    """Return whether a database was dropped whose drop was not answered; see `is_created`."""
+    return any(found is None for found in _looks(client, name, properties))
+
+
+def _looks(
+    client: HiveClient, name: str, properties: Mapping[str, str]
+) -> Iterator[HiveDatabase | None]:
+    """Yield the database at each look, None if there is none; a look that fails yields nothing."""
+    for pause in pauses(properties):
+        if pause and not rest(pause):
+            return
+        with suppress(MetastoreError):
+            try:
+                found = client.database(name)
+            except NoSuchNamespaceError:
+                yield None
+            else:
+                yield found
+
+
+def _is_as_wanted(found: HiveDatabase, wanted: HiveDatabase) -> bool:
+    # a server completes a location by its own scheme and authority
+    place, asked = (urlsplit(each.location or "").path.rstrip("/") for each in (found, wanted))
+    return (wanted.location is None or place == asked) and (
+        wanted.parameters.items() <= found.parameters.items()
+        and (found.description or None) == (wanted.description or None)
+        and found.owner == wanted.owner
+    )
+
+
+def namespace_properties(database: HiveDatabase) -> dict[str, str]:
+    """Return the properties for `Catalog.load_namespace_properties`."""
+    comment = database.parameters.get(_COMMENT, database.description)
+    shown = {key: value for key, value in database.parameters.items() if key != _COMMENT}
+    if database.location:
+        shown[_LOCATION] = database.location
+    if comment:
+        shown[_COMMENT] = comment
+    if database.owner:
+        shown[_OWNER] = database.owner
+        shown[_OWNER_TYPE] = database.owner_type or "USER"
+    return shown
+
+
+def altered_database(
+    found: HiveDatabase,
+    removals: Iterable[str],
+    updates: Mapping[str, str] | None,
+    user: str,
+) -> HiveDatabase:
+    """Return the altered database; see `Catalog.update_namespace_properties`.
+
+    Removing the owner makes ``user`` the owner.
+    """
+    removed = set(checked_members("properties to remove", removals, str))
+    changed = property_texts("property of a namespace", updates)
+    if both := sorted(removed & changed.keys()):
+        raise ValidationError(
+            f"{', '.join(both)}: cannot be set and removed at once",
+            hint="name each property once: to be set, or to be removed",
+        )
+    if _LOCATION in removed | changed.keys():
+        raise ValidationError(
+            "The location of a namespace of a metastore cannot be changed",
+            hint="create a namespace at the other location, and its tables in it",
+        )
+    if (_OWNER in removed) != (_OWNER_TYPE in removed):
+        raise ValidationError(
+            f"{_OWNER} and {_OWNER_TYPE} can only be removed together", hint="name both"
+        )
+    owner, owner_type = _owner(changed)
+    if _OWNER in removed:
+        owner, owner_type = user, "USER"
+    about_comment = _COMMENT in removed | changed.keys()
+    comment = changed.pop(_COMMENT, None if about_comment else found.description)
+    gone = removed | ({_COMMENT} if about_comment else set())
+    kept = {key: value for key, value in found.parameters.items() if key not in gone}
+    return replace(
+        found,
+        description=comment,
+        parameters={**kept, **changed},
+        owner=owner or found.owner,
+        owner_type=owner_type or found.owner_type,
+    )
+
+
+def with_comment(database: HiveDatabase) -> HiveDatabase:
+    """Return the database with its comment as a parameter, for a metastore that ignores it."""
+    comment = {_COMMENT: database.description or ""}
+    return replace(database, parameters={**database.parameters, **comment})
+
+
+def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
+    """Take the pair of owner properties out of ``properties``."""
+    owner, kind = properties.pop(_OWNER, None), properties.pop(_OWNER_TYPE, None)
+    if kind is not None and owner is None:
+        raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}", hint="set both")
+    if kind is not None and kind.upper() not in _OWNER_TYPES:
+        raise ValidationError(
+            f"{_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}", hint="set one of these"
+        )
+    return owner, kind.upper() if kind else None

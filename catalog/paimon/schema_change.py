@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icecomb.catalog.paimon.cast_rule import can_cast
 from icecomb.catalog.paimon.data_type import (
+    LOCAL_ZONED,
+    MAX_LENGTH,
     ArrayType,
+    AtomicType,
     DataField,
     DataType,
     MapType,
@@ -17,11 +19,11 @@ from icecomb.catalog.paimon.data_type import (
     VectorType,
     nested_fields,
 )
-from icecomb.catalog.paimon.default_value import check_default
-from icecomb.catalog.paimon.schema_rule import check_rules, named_by_options
+from icecomb.catalog.paimon.iceberg import iceberg_type
 from icecomb.catalog.paimon.table_option import check_option, renamed_in_options, switched_on
 from icecomb.catalog.paimon.table_schema import TableSchema
-from icecomb.format.errors import SchemaError
+from icecomb.format.errors import ExpressionError, SchemaError, UnsupportedError
+from icecomb.format.expressions.literal import convert_literal
 
 Path = tuple[str, ...]
 """Names from a column inward; `element` leads into an array, `value` into a map."""
@@ -504,3 +506,174 @@ __all__ = [
     "UpdateType",
     "changed",
 ]
+
+
+_TRUTH: Final = frozenset(("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"))
+_BITS: Final = {"TINYINT": 8, "SMALLINT": 16}
+_FREE: Final = frozenset(("CHAR", "VARCHAR", "BINARY", "VARBINARY"))
+
+
+def check_default(name: str, kind: DataType, text: str | None) -> None:
+    """Check that a default value, with or without quotes, is a value of the column's type."""
+    if text is None:
+        return
+    plain = text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
+    try:
+        fits = isinstance(kind, AtomicType) and _fits(kind, plain)
+    except (ExpressionError, UnsupportedError):
+        fits = False
+    if not fits:
+        raise SchemaError(
+            f"{plain!r} is not a default value for {name}, which is {kind}",
+            hint="Give a value that Paimon can cast to the type of the column.",
+        )
+
+
+def _fits(kind: AtomicType, text: str) -> bool:
+    if kind.root in _FREE:
+        return True
+    if kind.root == "BOOLEAN":
+        return text.lower() in _TRUTH
+    found = convert_literal(text, iceberg_type(kind))
+    half = 1 << (_BITS[kind.root] - 1) if kind.root in _BITS else None
+    return found.exact and (half is None or -half <= found.floor < half)
+
+
+_RESERVED: Final = frozenset(("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"))
+_RESERVED_PREFIX: Final = "_KEY_"
+_OF_ALL_COLUMNS: Final = "default-aggregate-function"
+_NAMING: Final = frozenset(
+    (
+        *("bucket-key", "sequence.field", "rowkind.field", "record-level.time-field"),
+        *("clustering.columns", "vector-field", "blob-field", "blob-descriptor-field"),
+        *("blob-view-field", "pk-vector.index.columns", "pk-btree.index.columns"),
+        *("pk-bitmap.index.columns", "pk-multivalue.index.columns", "pk-full-text.index.columns"),
+    )
+)
+"""Options whose values are names of columns."""
+_DYNAMIC, _POSTPONED = "-1", "-2"
+
+
+def check_rules(base: TableSchema, new: TableSchema) -> None:
+    """Check that changes break no rule of Paimon, unless the old schema violates it already."""
+    known = set(_broken(base))
+    for problem in _broken(new):
+        if problem not in known:
+            raise SchemaError(
+                f"Paimon would refuse the new schema: {problem}",
+                hint="Make another change, or change what the message names in the same step.",
+            )
+
+
+def named_by_options(schema: TableSchema) -> dict[str, str]:
+    """Return the columns named by options' values or names, with one such option each."""
+    found: dict[str, str] = {}
+    for key, value in schema.options.items():
+        names = value.split(",") if key in _NAMING else []
+        if key.startswith("file-index.") and key.endswith(".columns"):
+            names = [name.partition("[")[0] for name in value.split(",")]
+        elif key.startswith("fields.") and key != f"fields.{_OF_ALL_COLUMNS}":
+            names = key.split(".")[1].split(",")
+        for name in names:
+            found.setdefault(name.strip(), key)
+    return found
+
+
+def _broken(schema: TableSchema) -> Iterator[str]:
+    columns = {field.name for field in schema.fields}
+    for name in columns:
+        if name in _RESERVED or name.startswith(_RESERVED_PREFIX):
+            yield f"the name {name} is one of Paimon's own columns"
+    for name, option in named_by_options(schema).items():
+        if name not in columns:
+            yield f"option {option} names the column {name}, which does not exist"
+    yield from _broken_buckets(schema)
+    if schema.is_append_table and schema.options.get("changelog-producer", "none") != "none":
+        yield "option changelog-producer needs a primary key"
+
+
+def _broken_buckets(schema: TableSchema) -> Iterator[str]:
+    bucket, key = schema.options.get("bucket", _DYNAMIC), schema.options.get("bucket-key")
+    if bucket == _DYNAMIC:
+        if key is not None:
+            yield "option bucket-key needs a number of buckets (bucket)"
+    elif bucket == _POSTPONED and not schema.is_append_table:
+        return
+    elif not (bucket.isascii() and bucket.isdigit() and int(bucket) > 0):
+        yield f"option bucket is {bucket!r}, not a number of buckets"
+    elif key is None and schema.is_append_table:
+        yield "option bucket of an append table needs the option bucket-key"
+    elif key is not None and not schema.is_append_table:
+        for name in map(str.strip, key.split(",")):
+            if name not in schema.primary_keys:
+                yield f"option bucket-key names {name}, which is not in the primary key"
+
+
+_CHARACTERS: Final = frozenset(("CHAR", "VARCHAR"))
+_BYTES: Final = frozenset(("BINARY", "VARBINARY"))
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_NUMBERS: Final = frozenset((*_INTEGERS, "FLOAT", "DOUBLE", "DECIMAL"))
+_SECONDS: Final = frozenset(("INT", "BIGINT"))
+"""The types that may stand for seconds since the epoch."""
+_TIMESTAMPS: Final = frozenset(("TIMESTAMP", LOCAL_ZONED))
+_DATETIMES: Final = _TIMESTAMPS | {"DATE", "TIME"}
+_TO_NUMBER: Final = _NUMBERS | _CHARACTERS | {"BOOLEAN"}
+_TO_TEXT: Final = _CHARACTERS | _BYTES | _NUMBERS | _DATETIMES | {"BOOLEAN"}
+
+_IMPLICIT: Final[dict[str, frozenset[str]]] = {
+    "CHAR": frozenset(("CHAR",)),
+    "VARCHAR": _CHARACTERS,
+    "BINARY": frozenset(("BINARY",)),
+    "VARBINARY": _BYTES,
+    "DECIMAL": _NUMBERS,
+    **{name: frozenset(_INTEGERS[: at + 1]) for at, name in enumerate(_INTEGERS)},
+    "FLOAT": frozenset((*_INTEGERS, "FLOAT", "DECIMAL")),
+    "DOUBLE": _NUMBERS,
+    "DATE": frozenset(("TIMESTAMP",)),
+    "TIME": frozenset(("TIMESTAMP",)),
+    "TIMESTAMP": _TIMESTAMPS,
+    LOCAL_ZONED: _TIMESTAMPS,
+}
+_EXPLICIT: Final[dict[str, frozenset[str]]] = {
+    "CHAR": _TO_TEXT,
+    "VARCHAR": _TO_TEXT,
+    "BOOLEAN": _CHARACTERS | frozenset(_INTEGERS),
+    "BINARY": _CHARACTERS | {"VARBINARY"},
+    "VARBINARY": _CHARACTERS,
+    "DECIMAL": _CHARACTERS | {"BOOLEAN"},
+    **dict.fromkeys(("TINYINT", "SMALLINT", "FLOAT"), _TO_NUMBER),
+    **dict.fromkeys(_SECONDS, _TO_NUMBER | _TIMESTAMPS),
+    "DOUBLE": _CHARACTERS | {"BOOLEAN"},
+    "DATE": _TIMESTAMPS | _CHARACTERS,
+    "TIME": _TIMESTAMPS | _CHARACTERS,
+    "TIMESTAMP": _DATETIMES | _CHARACTERS | _SECONDS,
+    LOCAL_ZONED: _DATETIMES | _CHARACTERS | _SECONDS,
+}
+
+
+def can_cast(old: DataType, new: DataType, *, explicit: bool) -> bool:
+    """Return whether a column may change from one type to another.
+
+    Args:
+        explicit: Whether casts that may lose information are allowed
+            (`disable-explicit-type-casting` is not set).
+    """
+    if old.nullable and not new.nullable and not explicit:
+        return False
+    if old.with_nullable(True) == new.with_nullable(True):
+        return True
+    if not isinstance(new, AtomicType):
+        return False
+    if not isinstance(old, AtomicType):
+        text = new.root in _CHARACTERS and isinstance(old, ArrayType | MapType | RowType)
+        return text and explicit
+    if old.root in _DATETIMES and new.root in _CHARACTERS and not _is_nullable_string(new):
+        return False
+    if old.root in _IMPLICIT.get(new.root, ()):
+        return True
+    return explicit and old.root in _EXPLICIT.get(new.root, ())
+
+
+def _is_nullable_string(kind: AtomicType) -> bool:
+    """Return whether a type is nullable STRING, the only text type for dates and times."""
+    return kind.nullable and kind.root == "VARCHAR" and kind.parameters == (MAX_LENGTH,)

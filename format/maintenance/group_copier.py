@@ -7,17 +7,18 @@ that their writer chose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import replace
+import io as memory
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from icecomb.format.cancellation import check_wanted
-from icecomb.format.maintenance.copied_lineage import CopiedLineage
-from icecomb.format.maintenance.copied_metrics import CopiedPart, completed
+from icecomb.format.errors import ValidationError
 from icecomb.format.maintenance.row_origin import RowOrigins, row_key
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.manifests.manifest import DataFile, FileFormat
@@ -26,21 +27,25 @@ from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
-from icecomb.format.rows.values.metadata_columns import lineage
-from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, bounds, column_types
+from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE, lineage
+from icecomb.format.rows.values.scan_task import FileScanTask
+from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics, reliable_zeros
 from icecomb.format.rows.write.stored_columns import StoredColumns
+from icecomb.format.spec import single_value
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.format.spec.types import BooleanType, VariantType
+from icecomb.format.spec.types import BooleanType, DoubleType, FloatType, PrimitiveType, VariantType
 
 if TYPE_CHECKING:
     from icecomb.format.maintenance.file_group import FileGroup
-    from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.rows.write.file_settings import FileOptions, FileSettings
     from icecomb.format.rows.write.location_provider import LocationProvider
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.storage.file_io import FileIO
+
 
 _WITHOUT_BLOOM: Final = (BooleanType, VariantType)
 """The types whose columns have no bloom filters."""
@@ -358,3 +363,144 @@ def _named(task: FileScanTask) -> Iterator[None]:
         yield
     except NotCopyableError as problem:
         raise NotCopyableError(f"{task.file_path}: {problem}") from None
+
+
+_NAME: Final = "ids of rows"
+
+
+class CopiedLineage:
+    """The columns of row lineage of the rows that are copied, as Parquet in memory."""
+
+    def __init__(self, io: FileIO, metadata: TableMetadata, settings: FileSettings) -> None:
+        self._io = io
+        schema = Schema(LINEAGE)
+        self._scan = ArrowScan(metadata, io, schema, workers=1, checksums=True)
+        # ids are all different; numbers of commits are few
+        self._settings = replace(settings, schema=schema, dictionaries=(LAST_UPDATED.name,))
+
+    def layout(self) -> RawFooter:
+        """Return a file of these columns without rows."""
+        return self._file([])
+
+    def row_groups(self, task: FileScanTask, lengths: Iterable[int]) -> Iterator[RawFooter]:
+        """Yield a file of one row group for each row group of a source without deleted rows."""
+        batches = self._scan.read(FileScanTask(task.file, spec=task.spec))
+        left: list[pa.RecordBatch] = []
+        for length in lengths:
+            while (found := sum(batch.num_rows for batch in left)) < length:
+                left.append(next(batches))
+            rows = pa.Table.from_batches(left)
+            yield self._file(rows.slice(0, length).to_batches())
+            left = rows.slice(length).to_batches() if found > length else []
+
+    def _file(self, batches: list[pa.RecordBatch]) -> RawFooter:
+        stream = memory.BytesIO()
+        writer = self._settings.options.open(stream, self._settings)
+        if batches:
+            writer.write(batches)
+        writer.close()
+        data = pa.py_buffer(stream.getvalue())
+        rows = sum(batch.num_rows for batch in batches)
+        return RawFooter(self._io, _NAME, data.size, rows, source=pa.BufferReader(data))
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedPart:
+    """The part of a source that is in a new file, or the whole."""
+
+    file: DataFile
+    whole: bool
+
+
+def completed(
+    written: DataFile, parts: Sequence[CopiedPart], schema: Schema, config: MetricsConfig
+) -> DataFile:
+    """Complete the metrics of a copied file, known by its footer, with those of its sources."""
+    nulls = dict(written.null_value_counts or {})
+    nans = dict(written.nan_value_counts or {})
+    lowers, uppers = dict(written.lower_bounds or {}), dict(written.upper_bounds or {})
+    kinds = column_types(schema)
+    for number in written.value_counts or {}:
+        kind = kinds[number]
+        if isinstance(kind, FloatType | DoubleType):
+            _put(nans, number, _count(parts, number, "nan_value_counts"))
+        if number not in nulls:
+            _put(nulls, number, _count(parts, number, "null_value_counts"))
+        mode = config.mode(number)
+        if mode.kind is MetricsKind.COUNTS or (number in lowers and number in uppers):
+            continue
+        # of zeros of both signs, `min` and `max` take the first
+        least, most = bounds(kind, *reliable_zeros(*_bounds(parts, number, kind)), mode)
+        if number not in lowers:
+            _put(lowers, number, least)
+        if number not in uppers:
+            _put(uppers, number, most)
+    return replace(
+        written,
+        null_value_counts=nulls,
+        nan_value_counts=nans,
+        lower_bounds=lowers,
+        upper_bounds=uppers,
+        # the sources' footers and bounds may be those of another writer
+        has_exact_bounds=all(part.whole and part.file.has_exact_bounds for part in parts),
+    )
+
+
+def _put(where: dict[int, Any], number: int, value: Any) -> None:
+    if value is not None:
+        where[number] = value
+
+
+def _count(parts: Iterable[CopiedPart], number: int, name: str) -> int | None:
+    """Return the total count of such values in the parts; None if unknown."""
+    total = 0
+    for part in parts:
+        found = _of(part.file, name).get(number)
+        if found is None or not 0 <= found <= part.file.record_count:
+            return None
+        if found and not part.whole:
+            return None
+        total += found
+    return total
+
+
+def _bounds(parts: Iterable[CopiedPart], number: int, kind: PrimitiveType) -> tuple[Any, Any]:
+    """Return bounds of all values, None if unknown; those of a file are valid for its parts."""
+    lowers: list[Any] = []
+    uppers: list[Any] = []
+    for part in parts:
+        raw = [_of(part.file, name).get(number) for name in ("lower_bounds", "upper_bounds")]
+        if raw == [None, None] and _has_no_values(part.file, number):
+            continue
+        if None not in raw and single_value.range_from_bytes(kind, *raw) is None:
+            return None, None
+        for values, bound in zip((lowers, uppers), raw, strict=True):
+            values.append(None if bound is None else _read(kind, bound))
+    return _chosen(min, lowers), _chosen(max, uppers)
+
+
+def _read(kind: PrimitiveType, bound: bytes) -> Any:
+    with suppress(ValidationError):
+        return single_value.from_bytes(kind, bound)
+    return None
+
+
+def _chosen(choose: Callable[..., Any], bounds: Sequence[Any]) -> Any:
+    """Return the outermost of bounds, None if one is unknown or there is none; NaN is none."""
+    if any(bound is None or bound != bound for bound in bounds):  # noqa: PLR0124 - NaN
+        return None
+    return choose(bounds, default=None)
+
+
+def _has_no_values(file: DataFile, number: int) -> bool:
+    """Return whether a column is known to hold only nulls and NaN."""
+    values = _of(file, "value_counts").get(number)
+    nulls = _of(file, "null_value_counts").get(number)
+    if values is None or nulls is None or not (values or not file.record_count):
+        return False
+    return bool(values == nulls + _of(file, "nan_value_counts").get(number, 0))
+
+
+def _of(file: DataFile, name: str) -> Mapping[int, Any]:
+    found: Mapping[int, Any] | None = getattr(file, name)
+    return found or {}

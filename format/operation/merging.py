@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icecomb.format.arrow.array_build import ZERO, scalar, texts
+from icecomb.format.arrow.number_view import numbers_of, truths_of
 from icecomb.format.errors import REPEATED_FILE, ValidationError
 from icecomb.format.evolution.staging import ONTO_PARENT
 from icecomb.format.expressions.column_names import ColumnNames
+from icecomb.format.expressions.expression import BooleanExpression, disjunction
+from icecomb.format.manifests.columns import ManifestColumns, cache_key, joined
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -18,14 +27,20 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.operation.conflict import History
-from icecomb.format.operation.manifest_filter import ManifestFilter
-from icecomb.format.operation.manifest_merge import ManifestMerge
-from icecomb.format.operation.position_rule import VectorRule, check_delete_files
+from icecomb.format.operation.file_match import FileMatcher, Mask
+from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
+from icecomb.format.operation.position_rule import VectorRule, check_delete_files, has_identity
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
     check_new_file,
     parent_manifests,
+)
+from icecomb.format.property.table_property import (
+    MANIFEST_MERGE,
+    MANIFEST_MIN_COUNT,
+    MANIFEST_TARGET_BYTES,
 )
 from icecomb.format.rows.deletes.deletion_vector_writer import (
     DeletionVectorWriter,
@@ -33,16 +48,18 @@ from icecomb.format.rows.deletes.deletion_vector_writer import (
     several_targets,
 )
 from icecomb.format.rows.values.metadata_columns import filter_columns
+from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.expressions.expression import BooleanExpression
+    from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
+
 
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
@@ -292,3 +309,350 @@ class MergingProducer(SnapshotProducer):
                 hint="Begin another operation.",
             )
         self.added[content].setdefault(file.identity, file)
+
+
+_NO_SNAPSHOT: Final = scalar(-1, pa.int64())
+
+
+class ManifestMerge:
+    """A merge of the manifests of one content, which reuses the manifests of earlier attempts.
+
+    Attributes:
+        replaced: The number of manifests of earlier snapshots that the last `apply` merged.
+    """
+
+    def __init__(self, content: ManifestContent) -> None:
+        self.content = content
+        self.replaced = 0
+        # A manifest of the same transaction inherits another sequence number in each attempt.
+        self._done: dict[tuple[tuple[Any, ...], ...], ManifestFile] = {}
+
+    def apply(
+        self, producer: SnapshotProducer, base: TableMetadata, manifests: Sequence[ManifestFile]
+    ) -> list[ManifestFile]:
+        """Merge manifests, newest first, of the same spec that fit together.
+
+        Bins are filled from the oldest manifest on, so that full ones stay as they are; the bin of
+        the newest manifest is not merged until it has enough manifests.
+        """
+        self.replaced = 0
+        if not MANIFEST_MERGE.of(base.properties) or not manifests:
+            return list(manifests)
+        target = MANIFEST_TARGET_BYTES.of(base.properties)
+        min_count = MANIFEST_MIN_COUNT.of(base.properties)
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in manifests:
+            by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        out: list[ManifestFile] = []
+        for spec_id in sorted(by_spec, reverse=True):
+            if base.spec_by_id(spec_id).has_unknown_transform:
+                out += by_spec[spec_id]  # the type of its values is unknown, too
+                continue
+            for group in _bins(by_spec[spec_id], target):
+                newest = any(manifest is manifests[0] for manifest in group)
+                if len(group) == 1 or (newest and len(group) < min_count):
+                    out += group
+                else:
+                    out.append(self._merge(producer, base, spec_id, group))
+        return out
+
+    def discard(self) -> None:
+        """Discard the manifests of earlier attempts, so that the next `apply` writes them again."""
+        self._done = {}
+
+    def _merge(
+        self,
+        producer: SnapshotProducer,
+        base: TableMetadata,
+        spec_id: int,
+        group: Sequence[ManifestFile],
+    ) -> ManifestFile:
+        key = tuple(map(cache_key, group))
+        merged = self._done.get(key)
+        if merged is None:
+            entries = _entries(producer, base, spec_id, self.content, group)
+            (merged,) = producer.write_manifests(base, spec_id, entries, self.content, roll=False)
+            self._done[key] = merged
+        self.replaced += sum(m.added_snapshot_id != producer.snapshot_id for m in group)
+        return merged
+
+
+def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:
+    bins: list[list[ManifestFile]] = []
+    weight = 0
+    for manifest in reversed(manifests):
+        if bins and weight + manifest.manifest_length <= target:
+            bins[-1].append(manifest)
+            weight += manifest.manifest_length
+        else:
+            bins.append([manifest])
+            weight = manifest.manifest_length
+    return [group[::-1] for group in reversed(bins)]
+
+
+def _entries(
+    producer: SnapshotProducer,
+    base: TableMetadata,
+    spec_id: int,
+    content: ManifestContent,
+    group: Iterable[ManifestFile],
+) -> Iterator[EncodedEntry]:
+    encoder = producer.entry_encoder(base, spec_id, content)
+    decoded = read_each_columns(producer.io, group, base.spec_by_id, None, cache=None)
+    for columns in joined(decoded):
+        statuses = numbers_of(columns.column("status"))
+        ids = numbers_of(columns.column("snapshot_id").fill_null(_NO_SNAPSHOT))
+        own = ids == producer.snapshot_id
+        # entries that an earlier snapshot deleted are of no use to this one
+        rows = np.flatnonzero(own | (statuses != ManifestEntryStatus.DELETED.value))
+        kept = np.where(own, statuses, ManifestEntryStatus.EXISTING.value).astype(np.int32)
+        yield from encoder.encode(columns, rows, kept[rows])
+
+
+_Key = tuple[Any, ...]
+
+_DELETED = ManifestEntryStatus.DELETED.value
+_EXISTING = ManifestEntryStatus.EXISTING.value
+
+_MOST_PLACES = 1000
+"""The most partitions to check summaries for; files of more are looked for in all manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    manifest: ManifestFile
+    removed: tuple[DataFile, ...]
+
+
+class ManifestFilter:
+    """The removals of one operation from the manifests of one content.
+
+    Attributes:
+        expression: A filter that removes the files whose every row matches; None removes none.
+            It does not concern specs of which there are `partitions`.
+        hint: The way on where a file holds rows that match and others.
+        require_paths: Whether to refuse the commit if one of `paths` does not exist.
+        removed: The files that the last `apply` removed.
+        replaced: The number of manifests that the last `apply` rewrote.
+    """
+
+    def __init__(self, content: ManifestContent) -> None:
+        self.content = content
+        self.paths: set[str] = set()
+        self.vectors: set[FileIdentity] = set()
+        self._places: set[PartitionValues] | None = set()
+        self.partitions: set[PartitionValues] = set()
+        self.expression: BooleanExpression | None = None
+        self.hint = "rewrite the file without the rows, or delete the rows by a delete file"
+        self.require_paths = False
+        self.removed: list[DataFile] = []
+        self.replaced = 0
+        # A manifest of the same transaction inherits another sequence number in each attempt.
+        self._done: dict[_Key, _Filtered] = {}
+        self._schema_id: int | None = None
+        self._oldest = 0
+        self._rule = VectorRule()
+
+    @property
+    def removes_files(self) -> bool:
+        """Whether there is anything to remove."""
+        named = self.paths or self.vectors or self.partitions
+        return bool(named or self.expression is not None)
+
+    def remove_file(self, file: DataFile | str) -> None:
+        """Remove a file, given as a `DataFile` or by its path.
+
+        The partition of a `DataFile` is known, so that most manifests need not be read.
+        """
+        if isinstance(file, DataFile) and file.is_deletion_vector:
+            self.vectors.add(file.identity)
+        else:
+            self.paths.add(file if isinstance(file, str) else file.file_path)
+        if isinstance(file, str):
+            self._places = None
+        elif self._places is not None:
+            self._places.add((file.spec_id, file.partition))
+
+    def add_expression(self, expression: BooleanExpression) -> None:
+        """Also remove the files whose every row matches."""
+        known = () if self.expression is None else (self.expression,)
+        self.expression = disjunction((*known, expression))
+
+    def apply(
+        self,
+        producer: MergingProducer,
+        base: TableMetadata,
+        manifests: Sequence[ManifestFile],
+        min_sequence_number: int = 0,
+        rule: VectorRule | None = None,
+    ) -> list[ManifestFile]:
+        """Return the manifests without the removed files, reusing those of earlier attempts.
+
+        Args:
+            min_sequence_number: Delete files with a lower number apply to no data file any
+                more, and are dropped when their manifest is rewritten.
+            rule: The rule for deletion vectors; by default, only those given are removed.
+        """
+        self.removed, self.replaced = [], 0
+        rule = rule or VectorRule()
+        if not self.removes_files and not rule:
+            return list(manifests)
+        # older data than at the last attempt, after a rollback, needs older deletes
+        if self._schema_id != base.current_schema_id or min_sequence_number < self._oldest:
+            self._done = {}
+        self._schema_id, self._oldest = base.current_schema_id, min_sequence_number
+        self._rule = rule
+        matcher = self._matcher(producer, base)
+        places = None
+        if self._places is not None and len(self._places) + len(rule.places) <= _MOST_PLACES:
+            places = PartitionPlaces(base, self._places | rule.places)
+        given = (producer, base, matcher, manifests, min_sequence_number)
+        out = self._filtered(*given, places=places)
+        if places is not None and self._not_found():
+            # the table may track a file with other partition values than the caller's
+            out = self._filtered(*given, places=None)
+        return out
+
+    def _filtered(
+        self,
+        producer: MergingProducer,
+        base: TableMetadata,
+        matcher: FileMatcher | None,
+        manifests: Sequence[ManifestFile],
+        min_sequence_number: int,
+        *,
+        places: PartitionPlaces | None,
+    ) -> list[ManifestFile]:
+        self.removed, self.replaced = [], 0
+        out = []
+        chosen: dict[_Key, tuple[ManifestFile, FileMatcher | None]] = {}
+        by_partition = {spec_id for spec_id, _ in self.partitions}
+        for manifest in manifests:
+            if cache_key(manifest) not in self._done and manifest.has_live_files():
+                by_filter = (
+                    matcher is not None
+                    and manifest.partition_spec_id not in by_partition
+                    and matcher.might_contain(manifest)
+                )
+                if by_filter or self._may_name(manifest, places):
+                    chosen[cache_key(manifest)] = manifest, matcher if by_filter else None
+
+        def statistics(manifest: ManifestFile) -> tuple[str, ...]:
+            active = chosen[cache_key(manifest)][1]
+            return () if active is None else active.statistics
+
+        looked_at = [manifest for manifest, _ in chosen.values()]
+        found_in = read_each_columns(producer.io, looked_at, base.spec_by_id, statistics)
+        for (key, (manifest, active)), columns in zip(chosen.items(), found_in, strict=True):
+            self._done[key] = self._filter(
+                producer,
+                base,
+                active,
+                manifest,
+                columns,
+                min_sequence_number=min_sequence_number,
+            )
+        for manifest in manifests:
+            found = self._done.get(cache_key(manifest))
+            if found is None:
+                out.append(manifest)
+            else:
+                out.append(found.manifest)
+                self.removed += found.removed
+                self.replaced += found.manifest is not manifest and bool(found.removed)
+        return out
+
+    def _may_name(self, manifest: ManifestFile, places: PartitionPlaces | None) -> bool:
+        """Return whether a file to remove by its path or partition may be in a manifest."""
+        named = self.paths or self.vectors or self._rule
+        if named and (places is None or places.may_hold(manifest)):
+            return True
+        return any(spec_id == manifest.partition_spec_id for spec_id, _ in self.partitions)
+
+    def discard(self) -> None:
+        """Discard the manifests of earlier attempts, so that the next `apply` writes them again."""
+        self._done = {}
+
+    def _matcher(self, producer: MergingProducer, base: TableMetadata) -> FileMatcher | None:
+        if self.expression is None:
+            return None
+        return FileMatcher(producer.io, base, producer.rows(base, self.expression))
+
+    def _filter(
+        self,
+        producer: MergingProducer,
+        base: TableMetadata,
+        matcher: FileMatcher | None,
+        manifest: ManifestFile,
+        columns: ManifestColumns,
+        *,
+        min_sequence_number: int,
+    ) -> _Filtered:
+        nothing = _Filtered(manifest, ())
+        spec = base.spec_by_id(manifest.partition_spec_id)
+        live = truths_of(columns.live)
+        remove = self._named(columns) & live
+        if matcher is not None:
+            remove |= self._matching(columns, matcher, live & ~remove)
+        if self._rule:
+            remove |= live & self._rule.left_alone(columns)
+            self._rule.check_once(columns, live & ~remove)
+        if not remove.any():
+            return nothing
+        if self.content is ManifestContent.DELETES:
+            remove |= live & _older(columns, min_sequence_number)
+        complete = read_manifest_columns(producer.io, manifest, spec=spec)
+        statuses = np.where(remove, _DELETED, _EXISTING).astype(np.int32)[live]
+        encoder = producer.entry_encoder(base, manifest.partition_spec_id, self.content)
+        (rewritten,) = producer.write_manifests(
+            base,
+            manifest.partition_spec_id,
+            encoder.encode(complete, np.flatnonzero(live), statuses),
+            self.content,
+            roll=False,
+        )
+        gone = complete.data_files(np.flatnonzero(remove).tolist())
+        return _Filtered(rewritten, tuple(gone))
+
+    def _named(self, columns: ManifestColumns) -> Mask:
+        named = np.zeros(len(columns), dtype=bool)
+        if self.paths:
+            found = pc.is_in(columns.column("file_path"), value_set=texts(sorted(self.paths)))
+            named |= truths_of(found)
+        if self.vectors:
+            named |= has_identity(columns, self.vectors)
+        spec_id = columns.manifest.partition_spec_id
+        partitions = {partition_key(values) for spec, values in self.partitions if spec == spec_id}
+        if partitions:
+            keys = map(partition_key, columns.partition_tuples())
+            named |= np.fromiter((key in partitions for key in keys), bool, len(columns))
+        return named
+
+    def _matching(self, columns: ManifestColumns, matcher: FileMatcher, rows: Mask) -> Mask:
+        might, must = matcher.match(columns)
+        partly = np.flatnonzero(rows & might & ~must)
+        if len(partly) and self.content is ManifestContent.DATA:
+            path = columns.column("file_path")[int(partly[0])].as_py()
+            raise ValidationError(
+                f"Cannot remove file {path}: some, but not all, of its rows may match "
+                f"{self.expression}",
+                hint=self.hint,
+                path=path,
+            )
+        found: Mask = rows & must & might
+        return found
+
+    def missing(self) -> list[str]:
+        """Return the files that must be removed but were not found by the last `apply`."""
+        return self._not_found() if self.require_paths else []
+
+    def _not_found(self) -> list[str]:
+        paths = self.paths - {file.file_path for file in self.removed}
+        vectors = self.vectors - {file.identity for file in self.removed}
+        return sorted(paths | {path for path, _, _ in vectors})
+
+
+def _older(columns: ManifestColumns, min_sequence_number: int) -> Mask:
+    numbers = numbers_of(columns.column("sequence_number").fill_null(ZERO))
+    older: Mask = (numbers > 0) & (numbers < min_sequence_number)
+    return older

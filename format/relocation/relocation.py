@@ -9,12 +9,24 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from icecomb.format.arrow.batch_stream import stream
+from icecomb.format.avro.container import (
+    SYNC_SIZE,
+    ContainerWriter,
+    RecordForm,
+    parse_container,
+    plain_form,
+    read_header,
+)
+from icecomb.format.avro.encoder import encode_string
+from icecomb.format.avro.records import damaged, fits_exactly, read_records
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.manifest import (
     DataFileContent,
@@ -23,20 +35,21 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
 )
 from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
-from icecomb.format.relocation.avro_records import AvroRecords, FilePaths
-from icecomb.format.relocation.delete_files import DeleteFile, DeleteFiles
-from icecomb.format.relocation.delete_paths import change_record
-from icecomb.format.relocation.metadata_paths import (
-    changed_document,
-    statistics_files,
-    with_files,
+from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
+from icecomb.format.relocation.delete_paths import (
+    ChangedDeletes,
+    change_record,
+    changed_deletes,
+    described,
 )
 from icecomb.format.relocation.route import MovedFile, Relocated, Route
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.storage.file_io import FileIO
+
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -409,3 +422,291 @@ def _became_one(first: str, second: str, target: str) -> ValidationError:
         hint="Rewrite the data files of the table first, so that all are spelled alike.",
         path=second,
     )
+
+
+_PROPERTIES: Final = tuple(one.key for one in FOLDER_PATHS)
+_STATISTICS: Final = ("statistics", "partition-statistics")
+_STATISTICS_FILES: Final = tuple((name, "statistics-path") for name in _STATISTICS)
+
+
+def changed_document(
+    document: dict[str, Any], kept: Callable[[str, str], str], rewritten: Callable[[str, str], str]
+) -> dict[str, Any]:
+    """Return the JSON object of a metadata file with other locations; other members stay.
+
+    Args:
+        kept: Function for the new location of what is not changed, from the old one and what it
+            is.
+        rewritten: The same for files that contain locations themselves.
+    """
+    changed = dict(document)
+    changed["location"] = kept(document["location"], "table location")
+    properties = dict(document.get("properties") or {})
+    for name in _PROPERTIES:
+        if name in properties:
+            properties[name] = kept(str(properties[name]), f"property {name}")
+    if FORMER_FOLDERS.key in properties:
+        moved = _former(FORMER_FOLDERS.of(properties), kept)
+        properties[FORMER_FOLDERS.key] = json.dumps(moved)
+    if properties:
+        changed["properties"] = properties
+    if document.get("snapshots"):
+        changed["snapshots"] = [_snapshot(one, rewritten) for one in document["snapshots"]]
+    if document.get("metadata-log"):
+        changed["metadata-log"] = [
+            {**entry, "metadata-file": rewritten(entry["metadata-file"], "metadata file")}
+            for entry in document["metadata-log"]
+        ]
+    for name in _STATISTICS:
+        if document.get(name):
+            changed[name] = [
+                {**one, "statistics-path": kept(one["statistics-path"], "statistics file")}
+                for one in document[name]
+            ]
+    return changed
+
+
+def _former(folders: Iterable[str], kept: Callable[[str, str], str]) -> list[str]:
+    found = []
+    for folder in folders:
+        # no file of the table is in one that is not moved
+        with suppress(ValidationError):
+            found.append(kept(folder, f"property {FORMER_FOLDERS.key}"))
+    return found
+
+
+def statistics_files(document: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
+    """Yield the statistics files of a metadata file, each with its length in bytes."""
+    for name in _STATISTICS:
+        for one in document.get(name) or ():
+            yield one["statistics-path"], one.get("file-size-in-bytes")
+
+
+def with_files(document: dict[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a metadata file's object with only some of its older versions and statistics."""
+    chosen = {
+        name: [one for one in document[name] if is_kept(one[member])]
+        for name, member in (("metadata-log", "metadata-file"), *_STATISTICS_FILES)
+        if document.get(name)
+    }
+    return {**document, **chosen}
+
+
+def _snapshot(snapshot: dict[str, Any], rewritten: Callable[[str, str], str]) -> dict[str, Any]:
+    changed = dict(snapshot)
+    if "manifest-list" in snapshot:
+        changed["manifest-list"] = rewritten(snapshot["manifest-list"], "manifest list")
+    if snapshot.get("manifests"):
+        # of format version 1
+        changed["manifests"] = [rewritten(one, "manifest file") for one in snapshot["manifests"]]
+    return changed
+
+
+_WHAT: Final = "position delete file"
+_SMALL_BYTES: Final = 4 << 20
+_SMALL_ROWS: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """A file of positions, or of deletion vectors, to be rewritten.
+
+    Attributes:
+        location: The file, as its manifest spells it.
+        is_wanted: Whether to create the new one; else only its description is needed.
+    """
+
+    location: str
+    file: DataFile
+    is_wanted: bool
+
+    @property
+    def is_large(self) -> bool:
+        """Whether several at a time might need too much memory."""
+        file = self.file
+        return file.file_size_in_bytes > _SMALL_BYTES or file.record_count > _SMALL_ROWS
+
+
+class DeleteFiles:
+    """What became of delete files.
+
+    Args:
+        moved: Function for the new path of a data file, which a delete file names.
+    """
+
+    def __init__(self, io: FileIO, route: Route, moved: Callable[[str, str], str]) -> None:
+        self.properties: Mapping[str, str] = {}
+        self._io = io
+        self._route = route
+        self._moved = moved
+        self._requested: set[str] = set()
+        self._wanted: set[str] = set()
+        self._done: dict[str, tuple[ChangedDeletes, MovedFile | None]] = {}
+
+    def request(self, record: Mapping[str, Any], *, is_new: bool) -> DeleteFile | None:
+        """Return the file to rewrite for a live entry; None if that was returned before.
+
+        Args:
+            is_new: Whether the new file is to be created.
+        """
+        location = record["file_path"]
+        target = self._route.rewritten(location, "delete file")
+        is_wanted = is_new and target not in self._wanted
+        if location in self._requested and not is_wanted:
+            return None
+        self._requested.add(location)
+        if is_wanted:
+            self._wanted.add(target)
+        return DeleteFile(location, described(record, self._route.found(location)), is_wanted)
+
+    def rewrite(self, one: DeleteFile) -> tuple[ChangedDeletes, MovedFile | None] | NoSuchFileError:
+        """Rewrite a file, in any thread, and create it if wanted; return what `note` takes."""
+        moved = partial(self._moved, one.location)
+        try:
+            content, changed = changed_deletes(self._io, one.file, moved, self.properties)
+        except NoSuchFileError as error:
+            return error
+        if not one.is_wanted:
+            return changed, None
+        target = self._route.rewritten(one.location, "delete file")
+        source = self._route.put(one.location, content)
+        return changed, MovedFile(_WHAT, source, target, len(content), is_rewritten=True)
+
+    def note(
+        self,
+        one: DeleteFile,
+        result: tuple[ChangedDeletes, MovedFile | None] | NoSuchFileError,
+    ) -> None:
+        """Keep the result of a file, for `result`; raise the error if it may not be missing."""
+        if isinstance(result, NoSuchFileError):
+            self._route.missing(one.location, _WHAT, result)
+        else:
+            self._done[one.location] = result
+
+    def result(self, location: str) -> tuple[ChangedDeletes | None, MovedFile | None]:
+        """Return how a rewritten file is described, and the new file if it was created."""
+        return self._done.get(location, (None, None))
+
+
+_CODECS: Final = {"null": "uncompressed", "zstandard": "zstd", "snappy": "snappy"}
+"""What Iceberg calls Avro's codecs; others are written as gzip."""
+_OWN: Final = frozenset(("avro.schema", "avro.codec"))
+
+
+class AvroFile:
+    """A manifest or manifest list in memory, whose records use `names` of field ids."""
+
+    def __init__(self, data: bytes, location: str, names: Mapping[int, str]) -> None:
+        self._container = parse_container(data, location)
+        self._plain = plain_form(self._container, names)
+        other = plain_form(self._container, names, fixed_as_bytes=True)
+        # as decode_manifest: Iceberg Java 1.11 declares `fixed`, and writes `bytes`
+        if other != self._plain and not fits_exactly(self._container, self._plain):
+            self._plain = other
+        _, at = read_header(data)
+        self._sync = data[at : at + SYNC_SIZE]
+
+    def _file(self, records: Iterable[bytes]) -> bytes:
+        """Return the file with other encoded records."""
+        container = self._container
+        codec = container.text("avro.codec") or "null"
+        writer = ContainerWriter(
+            RecordForm(container.text("avro.schema") or "", _not_encoded),
+            {key: container.text(key) or "" for key in container.metadata if key not in _OWN},
+            codec=_CODECS.get(codec, "gzip"),
+            sync=self._sync,
+        )
+        for record in records:
+            writer.add_encoded(record)
+        return writer.finish()
+
+
+class AvroRecords(AvroFile):
+    """The records of a file, to be changed in place."""
+
+    def __init__(self, data: bytes, location: str, names: Mapping[int, str]) -> None:
+        super().__init__(data, location, names)
+        self.records: list[dict[str, Any]] = read_records(self._container, self._plain)
+
+    def to_bytes(self) -> bytes:
+        """Return the file with the records as they are now."""
+        return self._file(map(_encoder(self._plain), self.records))
+
+
+class FilePaths(AvroFile):
+    """The paths of the files of a manifest, to be replaced without encoding the entries again.
+
+    Args:
+        members: Members of `data_file` to decode, `file_path` among them.
+    """
+
+    def __init__(
+        self, data: bytes, location: str, names: Mapping[int, str], members: Container[str]
+    ) -> None:
+        super().__init__(data, location, names)
+        self.entries: list[dict[str, Any]] = []
+        self._encoded: list[bytes] = []
+        for entry, encoded in self._decoded(members):
+            self.entries.append(entry)
+            self._encoded.append(encoded)
+
+    def to_bytes(self, paths: Sequence[str]) -> bytes:
+        """Return the manifest with other paths, one for each entry."""
+        return self._file(map(self._replaced, self.entries, self._encoded, paths))
+
+    def _decoded(self, members: Container[str]) -> Iterator[tuple[dict[str, Any], bytes]]:
+        import fastavro
+
+        fields = [_with_members(field, members) for field in self._plain["fields"]]
+        content = b"".join(self._container.blocks)
+        body, start = BytesIO(content), 0
+        try:
+            written = fastavro.parse_schema(self._plain)
+            chosen = fastavro.parse_schema({**self._plain, "fields": fields})
+            for _ in range(self._container.record_count):
+                entry: Any = fastavro.schemaless_reader(body, written, chosen)
+                end = body.tell()
+                yield entry, content[start:end]
+                start = end
+        except Exception as error:  # damaged bytes surface as errors of many kinds
+            raise damaged([self._container], error) from error
+        if start != len(content):
+            raise damaged([self._container], ValueError("they end before the file"))
+
+    def _replaced(self, entry: Mapping[str, Any], encoded: bytes, path: str) -> bytes:
+        old = encode_string(entry["data_file"]["file_path"])
+        if encoded.count(old) == 1:
+            return encoded.replace(old, encode_string(path))
+        # another member has the same text
+        import fastavro
+
+        record: Any = fastavro.schemaless_reader(
+            BytesIO(encoded), fastavro.parse_schema(self._plain), None
+        )
+        record["data_file"]["file_path"] = path
+        return _encoder(self._plain)(record)
+
+
+def _with_members(field: Mapping[str, Any], members: Container[str]) -> Mapping[str, Any]:
+    if field["name"] != "data_file":
+        return field
+    kept = [member for member in field["type"]["fields"] if member["name"] in members]
+    return {**field, "type": {**field["type"], "fields": kept}}
+
+
+def _encoder(plain: Any) -> Callable[[Any], bytes]:
+    """Return a function that encodes what fastavro decoded."""
+    import fastavro
+
+    parsed = fastavro.parse_schema(plain)
+
+    def encode(record: Any) -> bytes:
+        out = BytesIO()
+        fastavro.schemaless_writer(out, parsed, record)
+        return out.getvalue()
+
+    return encode
+
+
+def _not_encoded(_: Any) -> bytes:
+    raise NotImplementedError("records are given encoded")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,7 +15,12 @@ from icecomb.format.argument import name_of_type
 from icecomb.format.errors import SchemaError
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 from icecomb.format.spec.types import VariantType
-from icecomb.format.variant.variant import Variant
+from icecomb.format.spec.values.decimal_value import scaled
+from icecomb.format.spec.values.temporal import MICROS_PER_DAY
+from icecomb.format.variant import layout
+from icecomb.format.variant.dictionary import name_of, names_of
+from icecomb.format.variant.encoder import encode
+from icecomb.format.variant.json_text import json_text, parse_json
 
 VARIANT_ARROW: Final = type_to_pyarrow(VariantType())
 """The Arrow type of variants: a struct of two required binary parts."""
@@ -81,3 +90,201 @@ def _binary(values: list[bytes]) -> pa.BinaryArray:
             hint="Make, or read, fewer rows at once.",
         )
     return array
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A value of a column of type `variant`, in its two binary parts (Parquet: Variant Encoding).
+
+    Two variants are equal if their bytes are; equal values may have different bytes. A variant
+    null is a value: it is not the null of a column.
+
+    Args:
+        metadata: The dictionary of the names of all objects' fields.
+        value: The encoded value.
+
+    Raises:
+        SchemaError: If a part is not bytes.
+    """
+
+    metadata: bytes
+    value: bytes
+
+    def __post_init__(self) -> None:
+        for name, part in (("metadata", self.metadata), ("value", self.value)):
+            if not isinstance(part, bytes):
+                raise SchemaError(
+                    f"The {name} of a variant is bytes, not {name_of_type(part)}",
+                    hint="Make variants by Variant.of(value) or Variant.from_json(text).",
+                )
+
+    @classmethod
+    def of(cls, value: Any) -> Variant:
+        """Encode a Python value.
+
+        Each value is as narrow as it can be: integers have 8 to 64 bits, beyond that they are
+        decimals; a float is a double. Datetimes have microseconds, with a time zone those of
+        UTC. An Arrow or NumPy scalar decides its own type: `pa.scalar(1, pa.int64())`,
+        `numpy.float32(1.5)`, `pa.scalar(1, pa.timestamp("ns"))`.
+
+        Args:
+            value: None, a boolean, number, text, bytes, date, datetime, time, UUID or scalar; a
+                list or tuple of values; a mapping from text to values.
+
+        Raises:
+            SchemaError: If a value is something else, a number has more than 38 digits, or there
+                are more than 500 levels.
+        """
+        return cls(*encode(value))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Variant:
+        """Encode the value of JSON text, numbers with a point as decimals.
+
+        A number with an exponent, or of more than 38 digits, is a double.
+
+        Raises:
+            SchemaError: If it is not JSON, has a name twice in an object or more than 500 levels.
+        """
+        return cls.of(parse_json(text))
+
+    def to_python(self) -> Any:
+        """Decode the value: objects are dicts, arrays are lists.
+
+        Nanoseconds, and days and times before the year 1 or after 9999, come as Arrow scalars.
+
+        Raises:
+            UnsupportedError: If the version, or a type, is not known.
+            ValidationError: If the bytes are not a variant, or it has more than 500 levels.
+        """
+        return decode(self.metadata, self.value)
+
+    def to_json(self) -> str:
+        """Return the value as JSON text.
+
+        Dates and times are texts in the form of ISO 8601, bytes in Base64; numbers that JSON does
+        not have are "NaN", "Infinity" and "-Infinity".
+
+        Raises:
+            UnsupportedError: If the version, or a type, is not known.
+            ValidationError: If the bytes are not a variant, or it has more than 500 levels.
+        """
+        return json_text(self.to_python())
+
+
+_DECIMALS: Final = frozenset(kind for kind, *_ in layout.DECIMALS)
+
+
+def decode(metadata: bytes, value: bytes) -> Any:
+    """Return the Python value of a variant, of at most 500 levels; see `Variant.to_python`."""
+    end = layout.extent(value, 0, len(value))
+    return _Decoder(names_of(metadata), value).value(0, end, 0)
+
+
+class _Decoder:
+    def __init__(self, names: Sequence[str], data: bytes) -> None:
+        self._names = names
+        self._data = data
+
+    def value(self, at: int, end: int, depth: int) -> Any:
+        """Return the value of which these are the first byte and the byte after it."""
+        data = self._data
+        basic = data[at] & 3
+        if basic == layout.SHORT_STRING:
+            return _text(data[at + 1 : end])
+        if basic == layout.PRIMITIVE:
+            return _primitive(data[at] >> 2, data[at + 1 : end])
+        if depth >= layout.DEEPEST:
+            raise layout.malformed(f"it has more than {layout.DEEPEST} levels")
+        found = layout.members(data, at, end)
+        if found.ids is None:
+            elements = []
+            for start, after in found.spans:
+                elements.append(self.value(start, after, depth + 1))
+            return elements
+        fields: dict[str, Any] = {}
+        for number, (start, after) in zip(found.ids, found.spans, strict=True):
+            name = name_of(self._names, number)
+            if name in fields:
+                raise layout.malformed(f"an object has the field {name!r} twice")
+            fields[name] = self.value(start, after, depth + 1)
+        return fields
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise layout.malformed(f"a string is not UTF-8: {error}") from None
+
+
+def _primitive(kind: int, data: bytes) -> Any:
+    if kind in _DECIMALS:
+        scale = data[0]
+        if scale > layout.MOST_DIGITS:
+            raise layout.malformed(f"a decimal has the scale {scale}")
+        number = int.from_bytes(data[1:], "little", signed=True)
+        if abs(number) >= 10**layout.MOST_DIGITS:
+            raise layout.malformed(f"a decimal has more than {layout.MOST_DIGITS} digits")
+        return scaled(number, scale)
+    return _READ[kind](data)
+
+
+def _whole(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _date(data: bytes) -> Any:
+    try:
+        return date(1970, 1, 1) + timedelta(days=_whole(data))
+    except OverflowError:
+        return _scalar(_whole(data), "date32")
+
+
+def _time(data: bytes) -> time:
+    micros = _whole(data)
+    if not 0 <= micros < MICROS_PER_DAY:
+        raise layout.malformed(f"a time of day is {micros} microseconds")
+    return (layout.EPOCH + timedelta(microseconds=micros)).time()
+
+
+def _timestamp(data: bytes) -> Any:
+    try:
+        return layout.EPOCH + timedelta(microseconds=_whole(data))
+    except OverflowError:
+        return _scalar(_whole(data), "timestamp", "us")
+
+
+def _timestamptz(data: bytes) -> Any:
+    try:
+        return layout.UTC_EPOCH + timedelta(microseconds=_whole(data))
+    except OverflowError:
+        return _scalar(_whole(data), "timestamp", "us", "UTC")
+
+
+def _scalar(number: int, kind: str, *arguments: str) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(number, getattr(pa, kind)(*arguments))
+
+
+_READ: Final[dict[int, Callable[[bytes], Any]]] = {
+    layout.NULL: lambda _: None,
+    layout.TRUE: lambda _: True,
+    layout.FALSE: lambda _: False,
+    layout.INT8: _whole,
+    layout.INT16: _whole,
+    layout.INT32: _whole,
+    layout.INT64: _whole,
+    layout.DOUBLE: lambda data: struct.unpack("<d", data)[0],
+    layout.FLOAT: lambda data: struct.unpack("<f", data)[0],
+    layout.DATE: _date,
+    layout.TIMESTAMPTZ: _timestamptz,
+    layout.TIMESTAMP: _timestamp,
+    layout.TIMESTAMPTZ_NANO: lambda data: _scalar(_whole(data), "timestamp", "ns", "UTC"),
+    layout.TIMESTAMP_NANO: lambda data: _scalar(_whole(data), "timestamp", "ns"),
+    layout.TIME: _time,
+    layout.BINARY: lambda data: data[4:],
+    layout.STRING: lambda data: _text(data[4:]),
+    layout.UUID: lambda data: uuid.UUID(bytes=data),
+}

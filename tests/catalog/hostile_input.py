@@ -50,7 +50,7 @@ from icecomb.format.manifests.manifest_list import decode_manifest_list, parse_m
 from icecomb.format.manifests.schema import ENTRY_NAMES
 from icecomb.format.operation.expiry.garbage_list import _read_list, write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
-from icecomb.format.relocation.avro_records import AvroRecords
+from icecomb.format.relocation.relocation import AvroRecords
 from icecomb.format.rows.avro.file_header import AvroHeader
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.deletes.deletion_vector import encode_vector
@@ -60,9 +60,9 @@ from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
 from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.orc.file_tail import OrcFileTail
 from icecomb.format.rows.orc.reader import OrcReader
-from icecomb.format.rows.parquet.page_copy import PageBuffer, copy_pages
 from icecomb.format.rows.parquet.raw_footer import NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.reader import ParquetReader
+from icecomb.format.rows.parquet.row_group_copy import PageBuffer, copy_pages
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.spec.metadata_file import metadata_bytes, read_metadata
 from icecomb.format.spec.name_mapping import NameMapping
@@ -70,9 +70,9 @@ from icecomb.format.spec.types import LongType, StringType
 from icecomb.format.spec.view.view_json import view_from_json
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.site_file import read_site_files
-from icecomb.format.variant.decoder import decode
 from icecomb.format.variant.encoder import encode
 from icecomb.format.variant.json_text import parse_json
+from icecomb.format.variant.variant_array import decode
 from tests.format.rows.deletes.deletion_vectors import runs_of
 
 MEMORY = 2 << 30

@@ -645,14 +645,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a vector older than its data file is applied",
-        "format/scan/vector_index.py",
+        "format/scan/delete_index.py",
         "older = self._numbers[own] < numbers[there]",
         "older = self._numbers[own] < numbers[there] - 1",
         ("tests/format/scan/test_deletion_vectors.py",),
     ),
     Mutation(
         "the second vector of a data file is the one that counts",
-        "format/scan/vector_index.py",
+        "format/scan/delete_index.py",
         "raise self._repeated()",
         "pass",
         ("tests/format/scan/test_deletion_vectors.py",),
@@ -810,7 +810,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a merge of manifests forgets what this snapshot deleted",
-        "format/operation/manifest_merge.py",
+        "format/operation/merging.py",
         "rows = np.flatnonzero(own | (statuses != ManifestEntryStatus.DELETED.value))",
         "rows = np.flatnonzero(statuses != ManifestEntryStatus.DELETED.value)",
         ("tests/format/operation/test_made_snapshots.py",),
@@ -932,7 +932,7 @@ MUTATIONS = [
     # format/maintenance
     Mutation(
         "the ids of copied rows are those of the row group before",
-        "format/maintenance/copied_lineage.py",
+        "format/maintenance/group_copier.py",
         "left = rows.slice(length).to_batches() if found > length else []",
         "left = rows.to_batches()",
         ("tests/catalog/table/test_row_lineage.py",),
@@ -1039,7 +1039,7 @@ MUTATIONS = [
     ),
     Mutation(
         "position delete files beside a vector are not counted as dangling",
-        "format/inspect/dangling_count.py",
+        "format/inspect/file_census.py",
         "reaches[named] &= ~ignored | rows.is_vector[named]",
         "reaches[named] &= True",
         ("tests/format/inspect/test_dangling_count.py",),
@@ -1257,7 +1257,7 @@ MUTATIONS = [
     ),
     Mutation(
         "only Hive's own name of null is null",
-        "catalog/migrate/source/partition_value.py",
+        "catalog/migrate/source/source.py",
         "if text != null_name:",
         "if text != DEFAULT_PARTITION:",
         ("tests/catalog/migrate/applying/test_order_of_steps.py",),
@@ -1273,14 +1273,14 @@ MUTATIONS = [
     # catalog/health
     Mutation(
         "ten times a threshold are no problem yet",
-        "catalog/health/threshold.py",
+        "catalog/health/examination.py",
         "if count >= MANY * threshold",
         "if count > MANY * threshold",
         ("tests/catalog/health/test_file_finding.py",),
     ),
     Mutation(
         "half of the rows deleted are no problem yet",
-        "catalog/health/file_finding.py",
+        "catalog/health/examination.py",
         "gone >= SERIOUS_SHARE * there",
         "gone > SERIOUS_SHARE * there",
         ("tests/catalog/health/test_file_finding.py",),
@@ -1303,7 +1303,7 @@ MUTATIONS = [
     # catalog/cli
     Mutation(
         "a spreadsheet runs the formulas of a CSV file",
-        "catalog/cli/output/cell.py",
+        "catalog/cli/output/output.py",
         "if isinstance(value, str) and _FORMULA.match(text) and not _NUMBER.fullmatch(text):",
         "if isinstance(value, str) and _FORMULA.match(text) and _NUMBER.fullmatch(text):",
         ("tests/catalog/cli/test_output_forms.py",),
@@ -1478,7 +1478,7 @@ MUTATIONS = [
     # catalog/migrate/planning
     Mutation(
         "all of Hive's Avro files are said to have times",
-        "catalog/migrate/planning/reader_finding.py",
+        "catalog/migrate/planning/planner.py",
         "is FileFormat.AVRO and any(",
         "is FileFormat.AVRO or any(",
         ("tests/catalog/migrate/planning/test_reader_finding.py",),
@@ -1582,7 +1582,7 @@ MUTATIONS = [
     # spark/planner/streams
     Mutation(
         "offsets in checkpoints may be text",
-        "spark/planner/streams/offset.py",
+        "spark/planner/streams/streams.py",
         "if version != _VERSION or tuple(map(type, fields)) != (int, int, bool):",
         "if version != _VERSION:",
         ("tests/spark/planner/streams/test_offset.py",),
@@ -1590,7 +1590,7 @@ MUTATIONS = [
     # spark/planner/table
     Mutation(
         "an older version of a table is taken for its newest",
-        "spark/planner/table/kept_metadata.py",
+        "spark/planner/table/states.py",
         "if newest <= metadata.last_updated_ms:",
         "if newest >= metadata.last_updated_ms:",
         ("tests/spark/planner/table/test_kept_metadata.py",),
@@ -1598,7 +1598,7 @@ MUTATIONS = [
     # spark/planner/write
     Mutation(
         "rows that an older vector deletes come back with Spark's new one",
-        "spark/planner/write/vectors.py",
+        "spark/planner/write/table_change.py",
         "positions, gone = older.joined(tasks[path], new)",
         "positions, gone = new, older.joined(tasks[path], new)[1]",
         ("tests/spark/planner/write/test_version_3.py",),
@@ -1612,7 +1612,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a Spark that loses the ids of moved rows moves them",
-        "spark/planner/write/delta.py",
+        "spark/planner/write/write.py",
         "if moved and not request.keeps_metadata:",
         "if False:",
         ("tests/spark/planner/write/test_version_3.py",),

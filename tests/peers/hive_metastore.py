@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from icecomb.catalog import metastore
 from icecomb.catalog.java import find_java
-from icecomb.catalog.metastore.site import write_configuration
+from icecomb.catalog.metastore.embedded import write_configuration
 from tests.peers.hdfs import write_site
 from tests.peers.ivy import KEPT, fetch, pyspark_jars
 from tests.peers.ports import free_ports

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from icecomb.spark.planner import __main__ as planner
-from icecomb.spark.planner.table import open_catalogs
+from icecomb.spark.planner.table import catalogs as open_catalogs
 from icecomb.spark.planner.table.catalogs import Catalogs
 
 

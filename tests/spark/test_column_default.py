@@ -21,7 +21,7 @@ from icecomb.format.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from icecomb.spark.column_default import sql_of
+from icecomb.spark.schema import sql_of
 
 CASES = [
     (BooleanType(), True, "true"),

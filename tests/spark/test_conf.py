@@ -13,8 +13,7 @@ from icecomb.catalog.loading import catalog_of
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.conf import CATALOG_CLASS, SESSION_CATALOG_CLASS, command_lines, spark_conf
 from icecomb.spark.planner.protocol.catalogs import Environment, Identity, OpenCatalog
-from icecomb.spark.planner.table.catalog_options import catalog_properties, strange_names
-from icecomb.spark.planner.table.catalogs import Catalogs
+from icecomb.spark.planner.table.catalogs import Catalogs, catalog_properties, strange_names
 
 JAR = Path("/jars/b.jar")
 

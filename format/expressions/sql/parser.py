@@ -38,7 +38,6 @@ from icecomb.format.expressions.expression import (
     disjunction,
     literal_predicate,
 )
-from icecomb.format.expressions.sql.like_pattern import ends_open, like_prefix
 from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens, unreadable
 from icecomb.format.expressions.term import (
     Reference,
@@ -599,3 +598,30 @@ def _number(text: str) -> int | float | Decimal:
     except ValueError:
         exact, number = Decimal(text), float(text)
         return number if Decimal(repr(number)) == exact else exact
+
+
+def like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
+    """Return the text before the first wildcard, and the rest.
+
+    Without `ESCAPE` a backslash before a wildcard makes it literal, as in Spark, Hive and
+    PyIceberg; elsewhere it is an ordinary character.
+    """
+    prefix, position = "", 0
+    while position < len(pattern):
+        character = pattern[position]
+        following = pattern[position + 1 : position + 2]
+        if (escape and character == escape) or (
+            escape is None and character == "\\" and following and following in "%_"
+        ):
+            position += 1
+            character = following
+        elif character in "%_":
+            break
+        prefix += character
+        position += 1
+    return prefix, pattern[position:]
+
+
+def ends_open(pattern: str, escape: str) -> bool:
+    """Return whether the last character is an escape character that escapes nothing."""
+    return pattern.replace(escape * 2, "").endswith(escape)

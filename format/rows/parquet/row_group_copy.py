@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from isal import isal_zlib
 
 from icecomb.format.rows.parquet.compact_protocol import (
     BINARY,
@@ -27,17 +28,11 @@ from icecomb.format.rows.parquet.compact_protocol import (
     CompactError,
     Items,
     Struct,
+    TruncatedError,
     read_struct,
 )
-from icecomb.format.rows.parquet.exact_schema import exact_elements
 from icecomb.format.rows.parquet.metrics import parquet_metrics
 from icecomb.format.rows.parquet.options import ParquetOptions
-from icecomb.format.rows.parquet.page_copy import (
-    CopiedPages,
-    PageBuffer,
-    copy_pages,
-    moved_offset_index,
-)
 from icecomb.format.rows.parquet.raw_footer import (
     BLOOM,
     BLOOM_LENGTH,
@@ -45,6 +40,7 @@ from icecomb.format.rows.parquet.raw_footer import (
     COLUMN_INDEX,
     COLUMN_INDEX_LENGTH,
     COLUMN_ORDERS,
+    CONVERTED,
     CREATED_BY,
     DATA_PAGE,
     DICTIONARY_PAGE,
@@ -56,11 +52,13 @@ from icecomb.format.rows.parquet.raw_footer import (
     GROUP_SIZE,
     INDEX_PAGE,
     KEY_VALUES,
+    LOGICAL,
     MAGIC,
     META_DATA,
     NAME,
     NUM_CHILDREN,
     NUM_ROWS,
+    NUM_VALUES,
     OFFSET_INDEX,
     OFFSET_INDEX_LENGTH,
     ORDINAL,
@@ -76,12 +74,39 @@ from icecomb.format.rows.parquet.raw_footer import (
     RawFooter,
     enclosed,
 )
-from icecomb.format.rows.values.arrow_projection import file_fields
+from icecomb.format.rows.values.arrow_projection import FileField, file_fields
+from icecomb.format.rows.values.arrow_values import reading_cast
 from icecomb.format.rows.values.data_metrics import Metrics
+from icecomb.format.rows.values.statistics import logical_type
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.rolling_writer import OpenDataFile, writing
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
 
 _MOST_NUMBERED: Final = (1 << 15) - 1
 _BLOOM_BYTES: Final = 1
@@ -361,3 +386,308 @@ def _list_bytes(items: Items) -> bytes:
     wrapped = Struct()
     wrapped.put(1, LIST, items)
     return wrapped.encoded()
+
+
+_WINDOW: Final = 16 << 20
+_LONGEST_HEADER: Final = 16 << 20
+"""The maximum length of a header in bytes: it holds at most two bounds."""
+
+_PAGE_TYPE: Final = 1
+_PAGE_SIZE: Final = 3
+_CRC: Final = 4
+_HEADER: Final = 5
+_HEADER_V2: Final = 8
+_DATA, _INDEX, _DICTIONARY, _DATA_V2 = range(4)
+_V2_ROWS: Final = 3
+_LOCATIONS: Final = 1
+_LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW = range(1, 4)
+_LAST_OF_INDEX: Final = 2
+
+
+@dataclass(slots=True)
+class CopiedPages:
+    """The pages found in a chunk.
+
+    Attributes:
+        data_pages: Offset and length of each data page in bytes, header included.
+        values: The number of values, nulls included.
+        rows: The number of rows; None where pages do not record it.
+    """
+
+    data_pages: list[tuple[int, int]] = field(default_factory=list)
+    values: int = 0
+    rows: int | None = None
+
+
+class PageBuffer:
+    """Reusable memory for pages: allocating new memory costs as much as reading them."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def of(self, length: int) -> memoryview:
+        """Return a view of `length` bytes, and allocate more memory if needed."""
+        if len(self._bytes) < length:
+            self._bytes = bytearray(length)
+        return memoryview(self._bytes)[:length]
+
+
+def copy_pages(
+    footer: RawFooter,
+    chunk: Chunk,
+    where: str,
+    buffer: PageBuffer,
+    write: Callable[[Any], object],
+) -> CopiedPages:
+    """Copy the pages of a chunk; `write` gets bytes that are overwritten after each call.
+
+    It raises NotCopyableError if there are pages of an unknown kind.
+    """
+    copied = CopiedPages()
+    at, end, window = chunk.start, chunk.start + chunk.length, _WINDOW
+    while at < end:
+        data = buffer.of(min(window, end - at))
+        footer.read_into(data, at, where)
+        used = _whole_pages(footer, data, at, where, copied)
+        if not used:
+            if len(data) == end - at:
+                raise footer.wrong(f"{where} ends within a page")
+            window *= 2
+            continue
+        write(data[:used])
+        at += used
+    if copied.values != chunk.metadata[NUM_VALUES]:
+        raise footer.wrong(
+            f"{where} has {copied.values} values, its footer says {chunk.metadata[NUM_VALUES]}"
+        )
+    return copied
+
+
+def _whole_pages(
+    footer: RawFooter, data: memoryview, start: int, where: str, copied: CopiedPages
+) -> int:
+    """Check the complete pages in the data; return their total length in bytes."""
+    at = 0
+    while at < len(data):
+        try:
+            header, body = read_struct(data, at)
+            size = header[_PAGE_SIZE]
+        except TruncatedError:
+            if len(data) - at > _LONGEST_HEADER:
+                raise footer.wrong(f"{where} has no page at {start + at}") from None
+            break
+        except CompactError as problem:
+            raise footer.wrong(f"{where} has no page at {start + at}: {problem}") from None
+        if not isinstance(size, int) or size < 0:
+            raise footer.wrong(f"{where} has a page of {size} bytes at {start + at}")
+        if body + size > len(data):
+            break
+        try:
+            _check(header, data[body : body + size])
+            _count(header, (start + at, body + size - at), copied)
+        except (CompactError, TypeError) as problem:
+            raise footer.wrong(f"{where} has a wrong page at {start + at}: {problem}") from None
+        at = body + size
+    return at
+
+
+def _check(header: Struct, body: memoryview) -> None:
+    crc = header.get(_CRC)
+    if crc is not None and isal_zlib.crc32(body) != crc & 0xFFFFFFFF:
+        raise CompactError("its checksum is not that of its bytes")
+
+
+def _count(header: Struct, place: tuple[int, int], copied: CopiedPages) -> None:
+    kind = header[_PAGE_TYPE]
+    if kind in {_DATA, _DATA_V2}:
+        inside = header[_HEADER if kind == _DATA else _HEADER_V2]
+        copied.data_pages.append(place)
+        copied.values += inside[1]
+        if kind == _DATA_V2:
+            copied.rows = (copied.rows or 0) + inside[_V2_ROWS]
+    elif kind != _DICTIONARY:
+        raise NotCopyableError(f"it has a page of kind {kind}, which is not known here")
+
+
+def moved_offset_index(index: bytes, pages: CopiedPages, by: int) -> bytes:
+    """Return the offset index of a chunk that was copied, moved `by` bytes.
+
+    It raises NotCopyableError if the index is not that of these pages.
+    """
+    try:
+        found, _ = read_struct(index)
+        locations = found[_LOCATIONS].values
+        places = [(one[_LOCATION_OFFSET], one[_LOCATION_SIZE]) for one in locations]
+        unknown = any(number > _LAST_OF_INDEX for number in found) or any(
+            number > _LOCATION_ROW for one in locations for number in one
+        )
+    except (CompactError, AttributeError, TypeError):
+        raise NotCopyableError("its page index cannot be read") from None
+    if unknown or places != pages.data_pages:
+        raise NotCopyableError("its page index is not that of its pages")
+    for one in locations:
+        one.put(_LOCATION_OFFSET, I64, one[_LOCATION_OFFSET] + by)
+    return found.encoded()
+
+
+_REQUIRED, _OPTIONAL = range(2)
+_PLAIN: Final[tuple[str, dict[str, Any]]] = ("None", {})
+_MICROS: Final = {"timeUnit": "microseconds"}
+_NANOS: Final = {"timeUnit": "nanoseconds"}
+_FORMS: Final[dict[type[PrimitiveType], tuple[str, tuple[tuple[str, dict[str, Any]], ...]]]] = {
+    BooleanType: ("BOOLEAN", (_PLAIN,)),
+    IntegerType: ("INT32", (_PLAIN, ("Int", {"bitWidth": 32, "isSigned": True}))),
+    LongType: ("INT64", (_PLAIN, ("Int", {"bitWidth": 64, "isSigned": True}))),
+    FloatType: ("FLOAT", (_PLAIN,)),
+    DoubleType: ("DOUBLE", (_PLAIN,)),
+    DateType: ("INT32", (("Date", {}),)),
+    TimeType: ("INT64", (("Time", _MICROS),)),
+    TimestampType: ("INT64", (("Timestamp", {**_MICROS, "isAdjustedToUTC": False}),)),
+    TimestamptzType: ("INT64", (("Timestamp", {**_MICROS, "isAdjustedToUTC": True}),)),
+    TimestampNanoType: ("INT64", (("Timestamp", {**_NANOS, "isAdjustedToUTC": False}),)),
+    TimestamptzNanoType: ("INT64", (("Timestamp", {**_NANOS, "isAdjustedToUTC": True}),)),
+    StringType: ("BYTE_ARRAY", (("String", {}),)),
+    UUIDType: ("FIXED_LEN_BYTE_ARRAY", (("UUID", {}),)),
+    BinaryType: ("BYTE_ARRAY", (_PLAIN,)),
+    FixedType: ("FIXED_LEN_BYTE_ARRAY", (_PLAIN,)),
+}
+"""The physical type of each type, and its possible annotations (spec: Parquet)."""
+_VARIANT_PARTS: Final = ("metadata", "value")
+_DECIMALS: Final = frozenset({"INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"})
+
+
+def exact_elements(
+    elements: Sequence[Struct],
+    fields: Sequence[FileField],
+    columns: pq.ParquetSchema,
+    schema: Schema,
+) -> list[Struct]:
+    """Return the schema of a file, depth-first, with the table's names and field ids.
+
+    It raises NotCopyableError if a column is not exactly the table's.
+    """
+    return _Comparison(elements, columns).all(fields, schema)
+
+
+class _Comparison:
+    def __init__(self, elements: Sequence[Struct], columns: pq.ParquetSchema) -> None:
+        self._elements = elements
+        self._columns = columns
+        self._at = 0
+        self._found: list[Struct] = []
+
+    def all(self, fields: Sequence[FileField], schema: Schema) -> list[Struct]:
+        root = self._next("table")
+        root.drop(FIELD_ID, REPETITION)
+        self._fields(fields, schema.fields, "")
+        return self._found
+
+    def _fields(
+        self, found: Sequence[FileField], wanted: Sequence[NestedField], before: str
+    ) -> None:
+        wanted = [f for f in wanted if not isinstance(f.field_type, UnknownType)]
+        ids = [f.field_id for f in found]
+        if ids != [f.field_id for f in wanted]:
+            where = f" in {before.rstrip('.')}" if before else ""
+            names = ", ".join(f"{f.name} ({f.field_id})" for f in found)
+            raise NotCopyableError(
+                f"its columns{where} are not the table's current columns in order: {names}"
+            )
+        for stored, wished in zip(found, wanted, strict=True):
+            self._field(stored, wished, f"{before}{wished.name}")
+
+    def _field(self, found: FileField, field: NestedField, path: str) -> None:
+        element = self._next(field.name, field.field_id)
+        # Iceberg's writer in Spark makes columns required that cannot be null in a query.
+        allowed = {_REQUIRED} if field.required else {_REQUIRED, _OPTIONAL}
+        if element.get(REPETITION) not in allowed:
+            raise NotCopyableError(f"column {path} is not required in it, or repeated")
+        kind = field.field_type
+        if isinstance(kind, StructType):
+            if element.get(NUM_CHILDREN, 0) != len(found.children) or _annotated(element):
+                raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
+            self._fields(found.children, kind.fields, f"{path}.")
+        elif isinstance(kind, ListType):
+            self._repeated(found, "list", 1, path)
+            self._field(found.children[0], kind.element_field, f"{path}.element")
+        elif isinstance(kind, MapType):
+            self._repeated(found, "key_value", 2, path)
+            key, value = found.children
+            self._field(key, kind.key_field, f"{path}.key")
+            self._field(value, kind.value_field, f"{path}.value")
+        elif isinstance(kind, VariantType):
+            self._variant(found, element, path)
+        else:
+            if found.children or not isinstance(kind, PrimitiveType):
+                raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
+            self._value(found, kind, path)
+
+    def _repeated(self, found: FileField, name: str, children: int, path: str) -> None:
+        """Match the group that the specification requires between a list or map and its content."""
+        outer = self._found[-1]
+        element = self._next(name)
+        right = (
+            outer.get(NUM_CHILDREN) == 1
+            and _annotated(outer)
+            and element.get(REPETITION) == REPEATED
+            and element.get(NUM_CHILDREN) == children
+            and self._name == name
+            and len(found.children) == children
+        )
+        if not right:
+            raise NotCopyableError(f"column {path} is not nested as Iceberg nests it")
+        element.drop(FIELD_ID)
+
+    def _variant(self, found: FileField, element: Struct, path: str) -> None:
+        """Match the group of a variant, which must not be shredded: variants are written whole."""
+        parts = [child.name for child in found.children]
+        if sorted(parts) != list(_VARIANT_PARTS) or not _annotated(element):
+            raise NotCopyableError(f"column {path} is shredded in it, or not a variant")
+        for child in found.children:
+            part = self._next(child.name)
+            part.drop(FIELD_ID)
+            column = self._columns.column(child.leaves[0])
+            if part.get(REPETITION) != _REQUIRED or column.physical_type != "BYTE_ARRAY":
+                raise NotCopyableError(f"column {path} is {found.arrow_type} in it")
+
+    def _value(self, found: FileField, kind: PrimitiveType, path: str) -> None:
+        reading_cast(found.arrow_type, kind, path)
+        column = self._columns.column(found.leaves[0])
+        logical = logical_type(column)
+        if isinstance(kind, DecimalType):
+            exact = (
+                column.physical_type in _DECIMALS
+                and logical["Type"] == "Decimal"
+                and (column.precision, column.scale) == (kind.precision, kind.scale)
+            )
+        else:
+            physical, annotations = _FORMS.get(type(kind), ("", ()))
+            exact = column.physical_type == physical and any(
+                logical["Type"] == name and more.items() <= logical.items()
+                for name, more in annotations
+            )
+        if isinstance(kind, FixedType):
+            exact = exact and column.length == len(kind)
+        if not exact:
+            raise NotCopyableError(
+                f"column {path} is {column.physical_type} {column.logical_type} in it, "
+                f"{kind} in the table"
+            )
+
+    def _next(self, name: str, field_id: int | None = None) -> Struct:
+        """Return the next element, with its name and id in the table."""
+        if self._at >= len(self._elements):
+            raise NotCopyableError("its schema has fewer columns than the table")
+        original = self._elements[self._at]
+        self._at += 1
+        self._name = original[NAME].decode(errors="replace")
+        element = original.copy()
+        element.put(NAME, BINARY, name.encode())
+        if field_id is not None:
+            element.put(FIELD_ID, I32, field_id)
+        self._found.append(element)
+        return element
+
+
+def _annotated(element: Struct) -> bool:
+    return LOGICAL in element or CONVERTED in element

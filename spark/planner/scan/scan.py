@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.rows.values.scan_task import FileScanTask
+from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
 from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.scan.top_rows import TopRows
+from icecomb.format.spec.transform import BucketTransform, IdentityTransform, TimeTransform
+from icecomb.format.spec.types import NANO_TYPES, UUIDType
+from icecomb.format.statistics.statistics_file import newest_statistics
+from icecomb.format.statistics.theta_sketch import BLOB_TYPE
+from icecomb.spark.partitioning import spark_transform
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
 from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.files.planned_files import PlannedFiles, PositionsOfFiles
 from icecomb.spark.planner.protocol.scans import (
+    ColumnEstimate,
+    GroupingField,
     NarrowedScan,
     NarrowScan,
     PlanScan,
@@ -25,9 +32,6 @@ from icecomb.spark.planner.protocol.scans import (
     ScanStatistics,
     Selection,
 )
-from icecomb.spark.planner.scan.column_statistics import column_estimates
-from icecomb.spark.planner.scan.grouping_key import GroupingKey
-from icecomb.spark.planner.scan.partition_columns import partition_columns
 from icecomb.spark.planner.scan.predicates import row_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.scan.scan_metrics import ScanMetrics
@@ -37,10 +41,15 @@ from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.change_columns import CHANGELOGS
 from icecomb.spark.planner.table.selectors import MOVED_ROWS
 from icecomb.spark.planner.table.states import TableState, TableStates
-from icecomb.spark.schema import check_has_type
+from icecomb.spark.schema import check_has_type, spark_type
+from icecomb.spark.values import shown_to_json, value_to_json
 
 if TYPE_CHECKING:
     from icecomb.format.scan.table_scan import TableScan
+    from icecomb.format.spec.partition import PartitionField, PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.types import IcebergType
+    from icecomb.spark.planner.scan.split_size import SplitSize
 
 
 class Scans:
@@ -206,3 +215,148 @@ def _scan(state: TableState, selection: Selection, options: ReadOptions) -> Tabl
         read=scan.schema(),
     )
     return scan.filter(predicate)
+
+
+def partition_columns(
+    state: TableState, read_ids: Sequence[int], tasks: Iterable[FileScanTask]
+) -> tuple[str, ...]:
+    """Return the columns to read that partition files of the scan, under any transform.
+
+    As in Iceberg Java, older specs count if files still have them. Fields inside structs are left
+    out: Spark supports top-level columns only. A changelog has none: its files are not those of one
+    snapshot.
+    """
+    if state.metadata_table is not None:
+        return ()
+    specs = {task.spec.spec_id: task.spec for task in tasks}
+    sources = {field.source_id for spec in specs.values() for field in spec.fields}
+    columns = (field for field in state.schema.fields if field.field_id in sources)
+    return tuple(field.name for field in columns if field.field_id in read_ids)
+
+
+def column_estimates(
+    scan: TableScan, field_ids: Iterable[int], rows: int
+) -> dict[str, ColumnEstimate]:
+    """Return estimates of columns whose number of distinct values is known, by id as text.
+
+    The numbers are those of the scanned snapshot, or of its newest ancestor that has any, for all
+    rows: the property `ndv` of a sketch (Puffin specification, ``apache-datasketches-theta-v1``),
+    which table metadata repeats; the statistics file is not read. Nulls, minima and maxima are
+    those of the files that the scan's filter selects.
+    """
+    snapshot = scan.snapshot()
+    file = newest_statistics(scan.metadata, None if snapshot is None else snapshot.snapshot_id)
+    wanted = frozenset(field_ids)
+    distinct = {each: number for each, number in _sketched(file or {}) if each in wanted}
+    if not distinct:
+        return {}
+    schema, found = scan.schema(), {}
+    for field_id, known in scan.column_ranges(distinct).items():
+        kind, nulls = schema.find_type(field_id), known.nulls
+        # numbers of the statistics file are older than values that came since
+        values = 0 if known.is_empty else max(1, min(distinct[field_id], rows - (nulls or 0)))
+        found[str(field_id)] = ColumnEstimate(
+            values,
+            None if nulls is None else min(nulls, rows),
+            shown_to_json(kind, known.lower),
+            shown_to_json(kind, known.upper),
+        )
+    return found
+
+
+def _sketched(file: Mapping[str, Any]) -> Iterable[tuple[int, int]]:
+    """Yield the columns of a statistics file with their numbers."""
+    for blob in file.get("blob-metadata") or ():
+        fields: list[int] = blob.get("fields") or []
+        number: str = (blob.get("properties") or {}).get("ndv", "")
+        if blob.get("type") == BLOB_TYPE and len(fields) == 1 and number.isdecimal():
+            yield fields[0], int(number)
+
+
+class GroupingKey:
+    """The partition fields by which the tasks of a scan are grouped.
+
+    As in Iceberg Java these are the fields shared by all specs of the scan's files, if their column
+    is read. Fields that cannot be described to Spark are left out:
+
+    * `truncate`: Spark up to 4.3 supports no transform with an argument but `bucket`, and would
+      consider two widths equal;
+    * `bucket` of a uuid: Spark sees text, whose bucket differs;
+    * `identity` of nanoseconds: Spark sees microseconds, the same of several partitions;
+    * fields inside structs: Spark supports top-level columns only.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[tuple[PartitionField, str, IcebergType]] = (),
+        specs: Iterable[PartitionSpec] = (),
+    ) -> None:
+        self.fields = tuple(
+            GroupingField(
+                transform=spark_transform(field.transform, [name]),
+                type=spark_type(field.transform.result_type(source)),
+            )
+            for field, name, source in fields
+        )
+        self._types = [field.transform.result_type(source) for field, _, source in fields]
+        ids = [field.field_id for field, _, _ in fields]
+        self._places: dict[int, list[int]] = {}
+        for spec in specs:
+            places = {field.field_id: place for place, field in enumerate(spec.fields)}
+            self._places[spec.spec_id] = [places[field_id] for field_id in ids]
+
+    @classmethod
+    def of(
+        cls, tasks: Iterable[FileScanTask], schema: Schema, read_ids: Iterable[int]
+    ) -> GroupingKey:
+        """Return the key of the tasks of one scan, for a schema as given to Spark."""
+        specs = {task.spec.spec_id: task.spec for task in tasks}
+        if not specs:
+            return cls()
+        columns = {f.field_id: f for f in schema.fields if f.field_id in set(read_ids)}
+        first, *others = (specs[spec_id] for spec_id in sorted(specs, reverse=True))
+        shared = [
+            field
+            for field in first.fields
+            if field.source_id in columns and all(map(_has(field), others))
+        ]
+        keyed = [(f, columns[f.source_id].name, columns[f.source_id].field_type) for f in shared]
+        return cls([each for each in keyed if _is_known(each[0], each[2])], specs.values())
+
+    def task_groups(
+        self, tasks: Iterable[FileScanTask], size: SplitSize
+    ) -> Iterator[tuple[tuple[Any, ...], ScanTaskGroup]]:
+        """Yield what each Spark task reads, with the JSON of its one value of `fields`."""
+        for key, members in self._by_key(tasks):
+            values = tuple(map(value_to_json, self._types, key))
+            groups = plan_task_groups(members, size.target, size.lookback, size.open_cost)
+            for group in groups:
+                yield values, group
+
+    def _by_key(
+        self, tasks: Iterable[FileScanTask]
+    ) -> Iterable[tuple[tuple[Any, ...], Iterable[FileScanTask]]]:
+        if not self.fields:
+            return [((), tasks)]
+        found: dict[tuple[Any, ...], list[FileScanTask]] = {}
+        for task in tasks:
+            places = self._places[task.spec.spec_id]
+            key = tuple(task.file.partition[place] for place in places)
+            found.setdefault(key, []).append(task)
+        return found.items()
+
+
+def _has(field: PartitionField) -> Any:
+    def check(spec: PartitionSpec) -> bool:
+        wanted = (field.field_id, field.source_id, field.transform)
+        return any(wanted == (f.field_id, f.source_id, f.transform) for f in spec.fields)
+
+    return check
+
+
+def _is_known(field: PartitionField, source: IcebergType) -> bool:
+    if isinstance(field.transform, BucketTransform):
+        return not isinstance(source, UUIDType)
+    if isinstance(field.transform, IdentityTransform):
+        return source.is_primitive and not isinstance(source, NANO_TYPES)
+    return isinstance(field.transform, TimeTransform)

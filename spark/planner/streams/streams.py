@@ -6,15 +6,31 @@ The files between them never change, so that a batch that is run again reads the
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from icecomb.format.errors import SchemaError, UnsupportedError
+from icecomb.format.errors import (
+    NoSuchSnapshotError,
+    SchemaError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.lru import Lru
+from icecomb.format.manifests.manifest import ManifestContent
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.property.property import flag, optional_number
+from icecomb.format.scan.delete_index import DeleteFileIndex
+from icecomb.format.scan.scan_planner import ScanPlanner
+from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.schema import Schema, children, prune, walk
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
 from icecomb.spark.planner.protocol.scans import ScanPage, ScanPlan
 from icecomb.spark.planner.protocol.streams import (
     LatestOffset,
@@ -28,19 +44,18 @@ from icecomb.spark.planner.protocol.streams import (
 from icecomb.spark.planner.scan.read_options import ReadOptions
 from icecomb.spark.planner.scan.scan import scan_plan
 from icecomb.spark.planner.scan.scan_metrics import ScanMetrics
-from icecomb.spark.planner.streams.files import SnapshotFiles
-from icecomb.spark.planner.streams.history import History
-from icecomb.spark.planner.streams.offset import BEFORE_ALL, StreamOffset
-from icecomb.spark.planner.streams.options import StreamOptions
+from icecomb.spark.planner.table.change_columns import KINDS_OF_CHANGES_FROM
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Mapping
 
     import numpy.typing as npt
 
+    from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.rows.values.scan_task import FileScanTask
-    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.spec.metadata import TableMetadata
     from icecomb.spark.planner.table.states import TableState, TableStates
+
 
 _KEPT: Final = 32
 """The number of snapshots whose files' row counts are cached: a query polls often."""
@@ -217,3 +232,305 @@ def _check_types(state: TableState, read: Schema) -> None:
                 hint="start the query again: it goes on from its checkpoint",
                 table=state.name,
             )
+
+
+class SnapshotFiles:
+    """The files that a snapshot added, or, with `everything`, all its files.
+
+    They are in the order of its manifest list and of the entries in each manifest, by which the
+    position in Iceberg Java's offsets is counted (``MicroBatches``). Deletes apply to all its
+    files, as in any scan of that snapshot; files added by an append have none.
+    """
+
+    def __init__(self, state: TableState, snapshot: Snapshot, *, everything: bool) -> None:
+        added = None if everything else [snapshot.snapshot_id]
+        self._planner = ScanPlanner(
+            state.metadata, state.io, state.metadata.schema(), AlwaysTrue(), added_by=added
+        )
+        self._everything = everything
+        self._state = state
+        self._snapshot = snapshot
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Return the row count of each file."""
+        manifests, _ = self._manifests()
+        selected = self._planner.selected(manifests, DeleteFileIndex())
+        counts = [one.column("record_count").to_numpy(zero_copy_only=False) for one in selected]
+        return np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64)
+
+    def tasks(self, start: int, end: int | None) -> Sequence[FileScanTask]:
+        """Return tasks of the whole files from a position to before another, None for all."""
+        manifests, deletes = self._manifests()
+        return list(islice(self._planner.plan_manifests(manifests, deletes), start, end))
+
+    def _manifests(self) -> tuple[list[ManifestFile], DeleteFileIndex]:
+        if self._everything:
+            return self._planner.live(self._snapshot)
+        # a list of format version 1 may not say who added a manifest
+        by_it = {None, self._snapshot.snapshot_id}
+        manifests = [
+            manifest
+            for manifest in read_manifests(self._state.io, self._snapshot)
+            if manifest.content is ManifestContent.DATA
+            and manifest.added_snapshot_id in by_it
+            and manifest.has_added_files()
+        ]
+        return manifests, DeleteFileIndex()
+
+
+_FROM: Final = optional_number(
+    "stream-from-timestamp", "The earliest time of snapshots to read, in ms since 1970."
+)
+_MAX_FILES: Final = optional_number(
+    "streaming-max-files-per-micro-batch", "The most files of a batch.", least=1
+)
+_MAX_ROWS: Final = optional_number(
+    "streaming-max-rows-per-micro-batch", "The number of rows with which a batch is full.", least=1
+)
+_SKIP_DELETES: Final = flag(
+    "streaming-skip-delete-snapshots", "Whether deletes are ignored.", default=False
+)
+_SKIP_OVERWRITES: Final = flag(
+    "streaming-skip-overwrite-snapshots", "Whether overwrites are ignored.", default=False
+)
+_SKIPPING: Final = {
+    Operation.DELETE.value: _SKIP_DELETES,
+    Operation.OVERWRITE.value: _SKIP_OVERWRITES,
+}
+_BRANCH: Final = "branch"
+_OF_BATCHES: Final = (
+    "snapshot-id", "as-of-timestamp", "tag", "start-snapshot-id", "end-snapshot-id",
+    "start-timestamp", "end-timestamp", "versionasof", "timestampasof",
+)  # fmt: skip
+
+
+class StreamOptions:
+    """The options of one stream; Iceberg's ``async-…`` is ignored: it does not affect rows."""
+
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        self._name = name
+        self._options = {key.lower(): text for key, text in options.items()}
+        self.from_timestamp = _FROM.of(self._options)
+        self.max_files = _MAX_FILES.of(self._options)
+        self.max_rows = _MAX_ROWS.of(self._options)
+        self._skipped = {kind for kind, skip in _SKIPPING.items() if skip.of(self._options)}
+
+    def branch(self, state: TableState) -> str:
+        """Return the branch that the stream follows."""
+        chosen = next((option for option in _OF_BATCHES if option in self._options), None)
+        named = self._options.get(_BRANCH)
+        if chosen is not None:
+            asked = f"the option {chosen}"
+        elif state.metadata_table in KINDS_OF_CHANGES_FROM:
+            asked = "the changes of one"
+        elif state.metadata_table is not None:
+            asked = f"its table {state.metadata_table}"
+        elif state.time_travel:
+            asked = "one of its versions"
+        elif state.ref is not None and named is None:
+            asked = f"branch {state.ref} of spark.wap.branch"
+        elif state.branch is not None and named not in {None, state.branch}:
+            raise ValidationError(
+                f"The option {_BRANCH}={named} contradicts the name of table {self._name}, which "
+                f"says branch {state.branch}",
+                hint="leave one of them out",
+                table=self._name,
+            )
+        else:
+            return named or state.branch or MAIN_BRANCH
+        raise UnsupportedError(
+            f"A stream reads what is appended to a branch of table {self._name}, not {asked}",
+            hint="name the table itself, a branch below it or the option branch, and leave the "
+            "others out, also spark.wap.branch; stream-from-timestamp says where to begin",
+            table=self._name,
+        )
+
+    def reads(self, snapshot: Snapshot) -> bool:
+        """Return whether a stream reads the files of a snapshot: those of appends.
+
+        `ValidationError` if it changed existing rows, and options do not skip it.
+        """
+        operation = snapshot.operation
+        if operation == Operation.APPEND:
+            return True
+        if operation == Operation.REPLACE or operation in self._skipped:
+            return False
+        skip = _SKIPPING.get(operation or "")
+        raise ValidationError(
+            f"Table {self._name}: snapshot {snapshot.snapshot_id} is of operation {operation}, "
+            "and a stream has only rows that were appended",
+            hint="start the query with a new checkpoint, after that snapshot"
+            if skip is None
+            else f"set the option {skip.key} to true to skip such snapshots",
+            table=self._name,
+            snapshot_id=snapshot.snapshot_id,
+        )
+
+
+_AFRESH = (
+    "start the query with a new checkpoint: it then reads all rows of the table, "
+    "or those appended since the option stream-from-timestamp"
+)
+
+
+class History:
+    """The snapshots of a branch, which must exist."""
+
+    def __init__(self, name: str, metadata: TableMetadata, branch: str = MAIN_BRANCH) -> None:
+        self._name = name
+        self._metadata = metadata
+        self._branch = branch
+        ref = metadata.refs.get(branch)
+        if branch != MAIN_BRANCH and (ref is None or not ref.is_branch):
+            found = "no branch" if ref is None else "a tag, not a branch,"
+            names = sorted(n for n, other in metadata.refs.items() if other.is_branch)
+            raise NoSuchSnapshotError(
+                f"Table {name} has {found} that is called {branch}: a stream cannot follow it",
+                hint=f"its branches: {', '.join(names) or MAIN_BRANCH}; one that was dropped is "
+                f"followed again if its history has the query's last snapshot, otherwise {_AFRESH}",
+                table=name,
+            )
+        self._head = metadata.current_snapshot_id if ref is None else ref.snapshot_id
+
+    def beginning(self, from_timestamp: int | None) -> StreamOffset:
+        """Return the offset at which a new stream begins.
+
+        Without a time that is the first snapshot of the table. If it has expired, it is the oldest
+        remaining snapshot with all its files, of which Iceberg Java reads only those that it added.
+
+        Args:
+            from_timestamp: The earliest time of snapshots to read, in ms since 1970; None for all.
+        """
+        line = list(ancestors_of(self._metadata, self._head))
+        if not line:
+            return BEFORE_ALL
+        if from_timestamp is None:
+            oldest = line[-1]
+            return StreamOffset(
+                oldest.snapshot_id, 0, scan_all_files=oldest.parent_snapshot_id is not None
+            )
+        first = self.first_of(line, from_timestamp)
+        return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
+
+    def first_of(self, line: list[Snapshot], from_timestamp: int | None) -> Snapshot | None:
+        """Return the first snapshot of a time (in ms since 1970; None for any) or later.
+
+        Args:
+            line: A snapshot, its parent and so on.
+        """
+        first = None
+        for snapshot in line:
+            if from_timestamp is not None and snapshot.timestamp_ms < from_timestamp:
+                return first
+            first = snapshot
+        if first is not None and first.parent_snapshot_id is not None:
+            raise NoSuchSnapshotError(
+                f"Table {self._name} does not know any more what was appended before snapshot "
+                f"{first.snapshot_id} of {first.timestamp_ms} (ms since 1970): snapshots expired",
+                hint=f"set stream-from-timestamp to {first.timestamp_ms + 1} or later; without it "
+                "a new query begins with all rows of the oldest snapshot",
+                table=self._name,
+            )
+        return first
+
+    def head(self, until: StreamOffset | None) -> Snapshot | None:
+        """Return the last snapshot that a query reads: the branch's head, or the query's end."""
+        if until is None:
+            return next(ancestors_of(self._metadata, self._head), None)
+        if until == BEFORE_ALL:
+            return None
+        for snapshot in ancestors_of(self._metadata, self._head):
+            if snapshot.snapshot_id == until.snapshot_id:
+                return snapshot
+        raise self._lost(until.snapshot_id, self._head)
+
+    def between(self, start: int, end: int) -> list[Snapshot]:
+        """Return the snapshots from one to another, inclusive, oldest first."""
+        line: list[Snapshot] = []
+        for snapshot in ancestors_of(self._metadata, end):
+            line.append(snapshot)
+            if snapshot.snapshot_id == start:
+                return line[::-1]
+        raise self._lost(start, end)
+
+    def before(self, end: int, from_timestamp: int | None) -> StreamOffset:
+        """Return the offset of the first snapshot, up to another, for a stream begun at none."""
+        line = list(ancestors_of(self._metadata, end))
+        if not line:
+            raise self._lost(end, end)
+        first = self.first_of(line, from_timestamp)
+        return BEFORE_ALL if first is None else StreamOffset(first.snapshot_id, 0)
+
+    def _lost(self, start: int, end: int | None) -> NoSuchSnapshotError | ValidationError:
+        """Return the error that explains why one snapshot is not an ancestor of another."""
+        known = self._metadata.has_snapshot(start)
+        oldest = [None, *ancestors_of(self._metadata, end)][-1]
+        broken = oldest is not None and oldest.parent_snapshot_id is not None
+        if known and not broken:
+            lead = "Table" if self._branch == MAIN_BRANCH else f"Branch {self._branch} of table"
+            return ValidationError(
+                f"{lead} {self._name} was rolled back or replaced: the stream is at "
+                f"snapshot {start}, which is not an ancestor of snapshot {end}",
+                hint=f"restore a history of {self._branch} with that snapshot, or {_AFRESH}",
+                table=self._name,
+                snapshot_id=start,
+            )
+        lost = start if not known or oldest is None else oldest.parent_snapshot_id
+        return NoSuchSnapshotError(
+            f"The stream is at snapshot {start} of table {self._name}, and snapshot {lost} "
+            "is not there any more: it expired, or the table was re-created",
+            hint=f"{_AFRESH}; keep snapshots (history.expire.max-snapshot-age-ms) for longer than "
+            "the query is ever stopped",
+            table=self._name,
+            snapshot_id=lost,
+        )
+
+
+_VERSION: Final = 1
+_NOWHERE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """A position in the table's history: a snapshot and a number of its files.
+
+    Source: ``org.apache.iceberg.spark.source.StreamingOffset``.
+
+    Args:
+        position: The number of its files before this offset, in the order of its manifests.
+        scan_all_files: Whether all its files count, not only those that it added.
+    """
+
+    snapshot_id: int
+    position: int
+    scan_all_files: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> StreamOffset:
+        """Parse an offset of an Iceberg table."""
+        try:
+            raw = json.loads(text)
+            version = raw["version"]
+            fields = raw["snapshot_id"], raw["position"], raw["scan_all_files"]
+        except (ValueError, KeyError, TypeError):
+            version = None
+        if version != _VERSION or tuple(map(type, fields)) != (int, int, bool):
+            raise ValidationError(
+                f"The checkpoint has an offset that is not of an Iceberg table: {text!r}",
+                hint="start the query with the checkpoint that it had, or with a new, empty one",
+            )
+        return cls(*fields)
+
+    def text(self) -> str:
+        """Return the offset as text."""
+        members = {
+            "version": _VERSION,
+            "snapshot_id": self.snapshot_id,
+            "position": self.position,
+            "scan_all_files": self.scan_all_files,
+        }
+        return json.dumps(members, separators=(",", ":"))
+
+
+BEFORE_ALL: Final = StreamOffset(_NOWHERE, _NOWHERE)
+"""The offset of a stream that began when the table had no snapshot to read."""

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.format.errors import NoSuchNamespaceError, NoSuchSnapshotError, NoSuchTableError
+from icecomb.format.errors import (
+    NoSuchNamespaceError,
+    NoSuchSnapshotError,
+    NoSuchTableError,
+    UnsupportedError,
+    ValidationError,
+)
+from icecomb.format.expressions.sql.constant import constant_of
 from icecomb.format.property.table_property import (
     ACCEPT_ANY_SCHEMA,
     DATA_FORMAT,
+    ENTRY_PROPERTIES,
+    FOLDER_PATHS,
+    FORMER_FOLDERS,
+    GC_ENABLED,
+    NAME_MAPPING,
     PARTITION_OVERWRITE_MODE,
+    RESERVED_PROPERTIES,
     SCHEMA_EVOLUTION,
 )
+from icecomb.format.property.way_back import has_way_back
 from icecomb.format.rows.values.metadata_columns import lineage
-from icecomb.spark.partitioning import spark_transforms
+from icecomb.format.spec.transform import IdentityTransform
+from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.protocol.catalogs import Done, Dropped
 from icecomb.spark.planner.protocol.tables import (
     AlterTable,
@@ -30,20 +47,32 @@ from icecomb.spark.planner.protocol.tables import (
     TableName,
     TableNames,
 )
-from icecomb.spark.planner.table.alterations import alter_table
+from icecomb.spark.planner.statements.change import change_by_statement
 from icecomb.spark.planner.table.audit import branch_to_read, identity_of
 from icecomb.spark.planner.table.catalogs import Catalogs, one_level
 from icecomb.spark.planner.table.metadata_columns import partition_struct
 from icecomb.spark.planner.table.selectors import at_time, at_version
 from icecomb.spark.planner.table.staging import StagedTables
 from icecomb.spark.planner.table.states import TableState, TableStates
-from icecomb.spark.planner.table.table_definition import copied_definition, parsed_definition
 from icecomb.spark.planner.table.table_name import identifier, is_location, name_or_location, named
-from icecomb.spark.schema import check_has_type, shown_schema, spark_schema
+from icecomb.spark.schema import (
+    check_has_type,
+    defined_schema,
+    iceberg_type,
+    shown_schema,
+    spark_schema,
+    spark_type,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
+    from icecomb.catalog.table.transaction import Transaction
+    from icecomb.format.evolution.schema_update import UpdateSchema
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.schema import Schema
+    from icecomb.format.spec.sort import SortOrder
+    from icecomb.spark.planner.protocol.tables import TableDefinition
 
 
 class Tables:
@@ -204,3 +233,298 @@ def _version(state: TableState) -> str:
 def takes_any_rows(metadata: TableMetadata) -> bool:
     """Return whether Spark should leave the comparison of rows with the table to icecomb."""
     return ACCEPT_ANY_SCHEMA.of(metadata.properties)
+
+
+_PROPERTIES: Final = frozenset({"set_property", "remove_property"})
+_STATEMENT: Final = "statement"
+_COLUMNS: Final = frozenset(
+    {
+        "add_column",
+        "rename_column",
+        "update_column_type",
+        "update_column_nullability",
+        "update_column_comment",
+        "update_column_position",
+        "update_column_default",
+        "delete_column",
+    }
+)
+
+
+def alter_table(table: Table, changes: Sequence[Mapping[str, Any]]) -> None:
+    """Apply the changes of one statement, as in the protocol; the table gets the new metadata."""
+    _check_known(changes)
+    with table.transaction() as transaction:
+        properties = [change for change in changes if change["action"] in _PROPERTIES]
+        if properties:
+            _alter_properties(transaction, properties)
+        columns = [change for change in changes if change["action"] in _COLUMNS]
+        if columns:
+            # Spark has resolved the names of existing columns: their case is the table's
+            with transaction.update_schema() as update:
+                keys = _trailing_keys(transaction.metadata)
+                for change in columns:
+                    _alter_column(transaction, update, change, keys)
+        for change in changes:
+            if change["action"] == _STATEMENT:
+                change_by_statement(
+                    transaction, change["text"], case_sensitive=change["case_sensitive"]
+                )
+
+
+def _check_known(changes: Sequence[Mapping[str, Any]]) -> None:
+    unknown = [
+        change.get("text") or change["action"]
+        for change in changes
+        if change["action"] not in _PROPERTIES | _COLUMNS | {_STATEMENT}
+    ]
+    if unknown:
+        raise UnsupportedError(
+            f"ALTER TABLE cannot do this here: {', '.join(sorted(set(unknown)))}",
+            hint="columns, properties, the comment, the location, partition fields, write order, "
+            "identifier fields, branches and tags can be altered: see docs/spark.md",
+        )
+
+
+def _alter_properties(transaction: Transaction, changes: Sequence[Mapping[str, Any]]) -> None:
+    with transaction.update_properties() as update:
+        for change in changes:
+            key = change["key"]
+            if change["action"] == "remove_property":
+                update.remove(key)
+            elif key not in _ACTIONS:
+                check_has_no_statement(key)
+                update.set(key, change["value"])
+    for change in changes:
+        if change["action"] == "set_property" and change["key"] in _ACTIONS:
+            _ACTIONS[change["key"]](transaction, change["value"])
+
+
+def _set_current_snapshot(transaction: Transaction, snapshot_id: str) -> None:
+    with transaction.manage_snapshots() as manage:
+        manage.set_current_snapshot(_snapshot_id(snapshot_id))
+
+
+def _cherry_pick(transaction: Transaction, snapshot_id: str) -> None:
+    with transaction.manage_snapshots() as manage:
+        manage.cherry_pick(_snapshot_id(snapshot_id))
+
+
+def _set_location(transaction: Transaction, location: str) -> None:
+    if has_way_back(transaction.metadata.properties):
+        raise UnsupportedError(
+            "SET LOCATION does not show the rows of another folder, as it did when the table was a "
+            "Hive table: an Iceberg table knows its files",
+            hint="take files in with CALL system.add_files, or overwrite the table with SELECT * "
+            "FROM parquet.`folder`; after `icecomb migrate finalize` it says where new files go",
+        )
+    transaction.update_location(location)
+
+
+def _snapshot_id(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValidationError(
+            f"{text!r} is not a snapshot id",
+            hint="ids are numbers: look at the table's snapshots",
+        ) from None
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Transaction, str], object]]] = {
+    "location": _set_location,
+    "current-snapshot-id": _set_current_snapshot,
+    "cherry-pick-snapshot-id": _cherry_pick,
+}
+"""Actions run when these are set, as in Iceberg Java: they are not stored as properties."""
+
+
+def _trailing_keys(metadata: TableMetadata) -> tuple[str, ...]:
+    """Return a former Hive table's partition columns, if they are its last columns.
+
+    Hive and Spark add columns of such tables before them, and jobs that insert by position go on as
+    before. Without `icecomb.partition-overwrite-mode` there are none, as in Iceberg.
+    """
+    if not PARTITION_OVERWRITE_MODE.of(metadata.properties):
+        return ()
+    keys = {
+        field.source_id
+        for field in metadata.spec().fields
+        if isinstance(field.transform, IdentityTransform)
+    }
+    fields = reversed(metadata.schema().fields)
+    last = itertools.takewhile(lambda field: field.field_id in keys, fields)
+    return tuple(field.name for field in last)[::-1]
+
+
+def _alter_column(
+    transaction: Transaction,
+    update: UpdateSchema,
+    change: Mapping[str, Any],
+    keys: Sequence[str],
+) -> None:
+    path = tuple(change["path"])
+    match change["action"]:
+        case "add_column":
+            update.add_column(
+                path,
+                iceberg_type(change["type"], itertools.count(1)),
+                change.get("comment"),
+                required=not change["nullable"],
+                default_value=constant_of(change["default"], ".".join(path)),
+            )
+            if change.get("position") is None and len(path) == 1 and keys:
+                update.move_before(path, (keys[0],))
+            else:
+                _move(update, path, change.get("position"))
+        case "rename_column":
+            update.rename_column(path, change["new_name"])
+        case "update_column_type":
+            # a uuid is a string for Spark: the type that Spark already shows is not a change
+            if change["type"] != spark_type(
+                transaction.metadata.schema().find_type(".".join(path))
+            ):
+                update.update_column(path, iceberg_type(change["type"], itertools.count(1)))
+        case "update_column_nullability":
+            update.update_column(path, required=not change["nullable"])
+        case "update_column_comment":
+            update.update_column(path, doc=change["comment"])
+        case "update_column_default":
+            update.set_default_value(path, constant_of(change["default"], ".".join(path)))
+        case "update_column_position":
+            _move(update, path, change["position"])
+        case _:
+            if not change["if_exists"] or transaction.metadata.schema().contains(".".join(path)):
+                update.delete_column(path)
+
+
+def _move(update: UpdateSchema, path: tuple[str, ...], position: Mapping[str, Any] | None) -> None:
+    if position is None:
+        return
+    if "after" in position:
+        update.move_after(path, (*path[:-1], position["after"]))
+    else:
+        update.move_first(path)
+
+
+STATEMENTS: Final = {
+    "sort-order": "ALTER TABLE … WRITE ORDERED BY",
+    "identifier-fields": "ALTER TABLE … SET IDENTIFIER FIELDS",
+}
+"""Properties that Iceberg Java shows but sets by a statement of its own, and that statement."""
+
+_PROVIDER: Final = "provider"
+# added by Spark to the properties of a new table; owner and comment stay properties
+_SPARKS_OWN: Final = frozenset({_PROVIDER, "location", "external", "is_managed_location"})
+# shown of every table by SHOW TBLPROPERTIES and SHOW CREATE TABLE
+_SHOWN_FORMAT: Final = ("format", "iceberg/")
+_FORMAT_VERSION: Final = "format-version"
+# locations and ownership of a table's files, and the column mapping of files without ids, do not
+# apply to another table's files; the owner is the user who creates the table
+_OF_OWN_FILES: Final = (
+    RESERVED_PROPERTIES
+    | ENTRY_PROPERTIES
+    | {
+        *(each.key for each in FOLDER_PATHS),
+        FORMER_FOLDERS.key,
+        NAME_MAPPING.key,
+        GC_ENABLED.key,
+        "migrated",
+        "snapshot",
+        "owner",
+    }
+)
+
+
+def parsed_definition(
+    definition: TableDefinition,
+) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
+    """Convert a table definition to the arguments of `Catalog.create_table`.
+
+    The name may be a location, see `Catalogs.home`.
+    """
+    properties = definition.properties
+    schema = defined_schema(definition.schema)
+    unsorted = None
+    return (
+        name_or_location(definition.table),
+        schema,
+        properties.get("location"),
+        partition_spec(definition.partitioning, schema),
+        unsorted,
+        _own_properties(properties) | _data_format(properties),
+    )
+
+
+def copied_definition(
+    table: TableName, source: TableState, given: Mapping[str, str]
+) -> tuple[
+    tuple[str, ...], Schema, str | None, PartitionSpec | None, SortOrder | None, dict[str, str]
+]:
+    """Convert CREATE TABLE … LIKE to the arguments of `Catalog.create_table`.
+
+    The columns with their comments and identifier fields, the partitions, the write order, the
+    format version and the properties are those of the source, as in Iceberg Java's
+    ``createTableLike``, without properties that apply to the source's own files only. Of a metadata
+    table, and of a version whose columns are not the current ones, only the columns are used.
+
+    Args:
+        given: Properties of the statement, which take precedence, including ``provider`` and
+            ``location``.
+    """
+    name, location = name_or_location(table), given.get("location")
+    own = _own_properties(given) | _data_format(given)
+    metadata = source.metadata
+    if source.metadata_table is not None:
+        return name, source.schema, location, None, None, own
+    copied = {
+        key: value for key, value in metadata.properties.items() if key not in _OF_OWN_FILES
+    } | {_FORMAT_VERSION: str(metadata.format_version)}
+    if source.schema.schema_id != metadata.current_schema_id:
+        return name, source.schema, location, None, None, copied | own
+    return name, source.schema, location, metadata.spec(), metadata.sort_order(), copied | own
+
+
+def check_has_no_statement(key: str) -> None:
+    """Refuse properties that are set by a statement, which the hint names."""
+    if key in STATEMENTS:
+        raise UnsupportedError(
+            f"{key!r} is not a table property: it is reserved for what it shows",
+            hint=f"use {STATEMENTS[key]}",
+        )
+
+
+def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the file format set by USING parquet, orc or avro, as in Iceberg Java."""
+    provider = properties.get(_PROVIDER, "iceberg").lower()
+    if provider in {"iceberg", "icecomb"}:
+        return {}
+    if provider not in {"parquet", "orc", "avro"}:
+        raise ValidationError(
+            f"This catalog creates Iceberg tables, not {provider}",
+            hint="write USING iceberg, or create the table in spark_catalog",
+        )
+    given = properties.get(DATA_FORMAT.key, provider)
+    if given.lower() != provider:
+        raise ValidationError(
+            f"USING {provider} contradicts '{DATA_FORMAT.key}'='{given}'",
+            hint="leave one of them out, or make them equal",
+        )
+    return {DATA_FORMAT.key: provider}
+
+
+def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's properties, without those that SHOW CREATE TABLE adds.
+
+    Iceberg Java ignores reserved properties of a new table, too, so that its text can be run again.
+    """
+    own = {}
+    for key, value in properties.items():
+        check_has_no_statement(key)
+        name, prefix = _SHOWN_FORMAT
+        shown = key in RESERVED_PROPERTIES - {_FORMAT_VERSION} or (
+            key == name and value.startswith(prefix)
+        )
+        if not shown and key not in _SPARKS_OWN:
+            own[key] = value
+    return own

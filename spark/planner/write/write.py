@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -15,12 +15,19 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.operation.written_schema import check_branch
+from icecomb.format.property.property import choice, optional_number
 from icecomb.format.property.table_property import (
     ACCEPT_ANY_SCHEMA,
     DATA_FORMAT,
+    DELETE_FORMAT,
+    DELETE_GRANULARITY,
+    DELETE_TARGET_FILE_BYTES,
     TARGET_FILE_BYTES,
 )
-from icecomb.format.rows.values.metadata_columns import lineage, with_lineage
+from icecomb.format.rows.values.metadata_columns import PARTITION, lineage, with_lineage
+from icecomb.format.rows.write.file_options import delete_properties
+from icecomb.format.rows.write.write_option import OUTPUT_SPEC
+from icecomb.format.spec.ancestry import is_ancestor
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH
@@ -36,6 +43,7 @@ from icecomb.spark.planner.protocol.writes import (
     Committed,
     CommitWrite,
     DataLocation,
+    DeleteInstructions,
     Epoch,
     PartitionColumn,
     PlanChange,
@@ -46,6 +54,7 @@ from icecomb.spark.planner.protocol.writes import (
     WrittenFile,
 )
 from icecomb.spark.planner.scan.predicates import exact_filter
+from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.session.group_rewrites import group, named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.audit import (
@@ -58,20 +67,22 @@ from icecomb.spark.planner.table.audit import (
 from icecomb.spark.planner.table.catalogs import Catalogs
 from icecomb.spark.planner.table.staging import StagedTables, lost
 from icecomb.spark.planner.table.states import TableState, TableStates
-from icecomb.spark.planner.write.commit_metrics import commit_metrics
-from icecomb.spark.planner.write.delta import delete_instructions, planned_change
 from icecomb.spark.planner.write.epoch import EpochThereError, epoch_change, streamed_write
 from icecomb.spark.planner.write.file_instructions import file_instructions
 from icecomb.spark.planner.write.given_rows import check_rows, come_as_given, with_columns_of_rows
 from icecomb.spark.planner.write.layout import (
+    FILE_ID,
+    POSITION,
+    SPEC_ID,
     Layout,
     delta_layout,
     fans_out,
     group_layout,
+    partition_columns,
+    rewrite_columns,
     rewrite_layout,
     rows_layout,
 )
-from icecomb.spark.planner.write.queried import oldest_read
 from icecomb.spark.planner.write.snapshot_properties import merged_rows, snapshot_properties
 from icecomb.spark.planner.write.table_change import (
     APPEND,
@@ -87,8 +98,12 @@ from icecomb.spark.planner.write.table_change import (
     overwrite_partitions,
     replace_files,
 )
-from icecomb.spark.planner.write.write_options import WriteOptions
-from icecomb.spark.planner.write.written_files import data_files, metrics_modes, written_with
+from icecomb.spark.planner.write.written_files import (
+    POSITION_DELETES,
+    data_files,
+    metrics_modes,
+    written_with,
+)
 from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
@@ -98,6 +113,7 @@ if TYPE_CHECKING:
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
+    from icecomb.spark.planner.protocol.writes import QueriedTable
 
 
 _NESTED_COERCION: Final = (
@@ -507,4 +523,245 @@ def _layout_of_group(job: GroupJob, options: Options) -> Layout:
         file_bytes=job.group.split_size,
         mixed=mixed,
         options=options,
+    )
+
+
+_NAMES: Final = {
+    "added-data-files": "addedDataFiles",
+    "added-delete-files": "addedDeleteFiles",
+    "added-equality-deletes": "addedEqualityDeletes",
+    "added-equality-delete-files": "addedEqualityDeleteFiles",
+    "added-files-size": "addedFileSizeInBytes",
+    "added-position-deletes": "addedPositionalDeletes",
+    "added-position-delete-files": "addedPositionalDeleteFiles",
+    "added-records": "addedRecords",
+    "deleted-data-files": "removedDataFiles",
+    "removed-delete-files": "removedDeleteFiles",
+    "removed-equality-deletes": "removedEqualityDeletes",
+    "removed-equality-delete-files": "removedEqualityDeleteFiles",
+    "removed-files-size": "removedFileSizeInBytes",
+    "removed-position-deletes": "removedPositionalDeletes",
+    "removed-position-delete-files": "removedPositionalDeleteFiles",
+    "deleted-records": "removedRecords",
+    "total-data-files": "totalDataFiles",
+    "total-delete-files": "totalDeleteFiles",
+    "total-equality-deletes": "totalEqualityDeletes",
+    "total-files-size": "totalFileSizeInBytes",
+    "total-position-deletes": "totalPositionalDeletes",
+    "total-records": "totalRecords",
+}
+"""Iceberg Java's `CommitMetricsResult`: keys of a snapshot's summary."""
+
+
+def commit_metrics(summary: Mapping[str, str]) -> dict[str, int]:
+    """Return the metrics in a snapshot's summary; missing ones are left out."""
+    return {name: int(summary[key]) for key, name in _NAMES.items() if key in summary}
+
+
+def oldest_read(
+    states: TableStates,
+    queried: Iterable[QueriedTable],
+    metadata: TableMetadata,
+    branch: str,
+    head: int | None,
+) -> int | None:
+    """Return the snapshot since which concurrent commits may conflict with a write.
+
+    A query may read an older snapshot of the table than the one that the write begins with: one
+    that the session has cached, or that of an old DataFrame. What others added since then is not
+    among the new rows. It is the oldest snapshot of the branch that is read, or the head; None if
+    the branch was read before its first snapshot. A snapshot no longer in the branch's history
+    counts as oldest.
+    """
+    # a missing branch will start at main's snapshot
+    followed = branch if branch in metadata.refs else MAIN_BRANCH
+    oldest = head
+    for each in queried:
+        state = states.find(each.reference)
+        options = ReadOptions(each.options)
+        if _branch_read(state, options) != followed:
+            continue
+        read = options.scan_of(state).snapshot()
+        if read is None:
+            return None
+        number = read.snapshot_id
+        if oldest is None or number == oldest or _is_newer(state.metadata, metadata, number):
+            continue
+        if not is_ancestor(metadata, number, head):
+            return number
+        if not is_ancestor(metadata, oldest, number):
+            oldest = number
+    return oldest
+
+
+def _is_newer(read: TableMetadata, begun: TableMetadata, number: int) -> bool:
+    """Return whether a snapshot was made after a write loaded the table."""
+    return begun.snapshot_by_id(number) is None and read.last_updated_ms > begun.last_updated_ms
+
+
+def _branch_read(state: TableState, options: ReadOptions) -> str | None:
+    """Return the branch whose current rows a query reads; None if it reads others."""
+    if state.metadata_table is not None or options.selects_snapshots():
+        return None
+    if state.time_travel and state.read_ref is None:
+        return None
+    return state.branch or options.text("branch") or state.ref or MAIN_BRANCH
+
+
+_SORT_ORDER: Final = optional_number("output-sort-order-id", "The sort order of new files.")
+_FROM: Final = optional_number(
+    "validate-from-snapshot-id", "The snapshot from which concurrent commits are validated."
+)
+_ISOLATION: Final = choice(
+    "isolation-level",
+    ("serializable", "snapshot"),
+    "Whether concurrently added rows conflict.",
+)
+
+
+class WriteOptions(Options):
+    """The options of one write."""
+
+    def output_spec(self, metadata: TableMetadata) -> PartitionSpec:
+        """Return the partition spec of new files."""
+        number = self.of(OUTPUT_SPEC, {}, OUTPUT_SPEC.key)
+        if number is None:
+            return metadata.spec()
+        specs = metadata.specs()
+        if number not in specs:
+            raise ValidationError(
+                f"Output spec id {number} is not a valid spec id for table",
+                hint=f"it has {', '.join(map(str, sorted(specs)))}",
+            )
+        return specs[number]
+
+    def output_sort_order(self, metadata: TableMetadata, *, is_ordered: bool) -> int:
+        """Return the id of the sort order of new files; 0 for none.
+
+        Args:
+            is_ordered: Whether rows come in the table's order.
+        """
+        number = self.of(_SORT_ORDER, {}, _SORT_ORDER.key)
+        if number is None:
+            return metadata.sort_order().order_id if is_ordered else 0
+        known = {order.order_id for order in metadata.sort_orders}
+        if number not in known:
+            raise ValidationError(
+                f"Cannot use output sort order id {number} because the table does not contain a "
+                "sort order with that id",
+                hint=f"it has {', '.join(map(str, sorted(known)))}",
+            )
+        return number
+
+    def operation(self, request: BeginWrite) -> str:
+        """Return the operation; `overwrite-mode=dynamic` restricts a full overwrite.
+
+        It then replaces only the partitions of the new files.
+        """
+        everything = all(each.get("op") == "always_true" for each in request.filters)
+        if (
+            request.operation == OVERWRITE
+            and everything
+            and (self.text("overwrite-mode") or "").lower() == "dynamic"
+        ):
+            return OVERWRITE_PARTITIONS
+        return request.operation
+
+    def validated_from(self, metadata: TableMetadata, head: int | None) -> int | None:
+        """Return the snapshot from which concurrent commits are validated; None for all.
+
+        Who gives an isolation level without it has Iceberg look at the whole history, too.
+
+        Args:
+            head: The snapshot that the statement has read, see `oldest_read`.
+        """
+        number = self.of(_FROM, {}, _FROM.key)
+        if number is None:
+            return head if self.is_serializable() is None else None
+        if metadata.snapshot_by_id(number) is None:
+            raise ValidationError(
+                f"There is no snapshot {number} to validate from",
+                hint="give the id of a snapshot that the branch has had",
+            )
+        return number
+
+    def is_serializable(self) -> bool | None:
+        """Return whether concurrently added rows conflict; None to use the table's properties."""
+        if self.text(_ISOLATION.key) is None:
+            return None
+        return self.of(_ISOLATION, {}, _ISOLATION.key) == "serializable"
+
+
+def planned_change(state: TableState, request: PlanChange) -> PlannedChange:
+    """Plan how a statement changes rows, according to ``write.<command>.mode``."""
+    from icecomb.format.row_changes.write_target import WriteTarget
+
+    metadata, command = state.metadata, request.command
+    check_is_whole(state, ReadOptions(request.options, request.settings))
+    options = Options(request.options, request.settings)
+    merge_on_read = WriteTarget(state.io, metadata).merges_on_read(command)
+    columns = (
+        partition_columns(metadata)
+        if merge_on_read
+        else rewrite_columns(metadata, command, options)
+    )
+    needed = {FILE_ID, *columns} | ({POSITION, SPEC_ID, PARTITION.name} if merge_on_read else set())
+    if not merge_on_read or command != "delete":
+        moved = tuple(field.name for field in lineage(metadata))
+        if moved and not request.keeps_metadata:
+            error = _loses_ids(state, command)
+            if command != "delete":
+                raise error
+            return PlannedChange(merge_on_read=False, metadata_columns=columns, refusal=str(error))
+        columns, needed = (*columns, *moved), needed.union(moved)
+    _check_hides_nothing(state, command, needed, merge_on_read=merge_on_read)
+    return PlannedChange(merge_on_read=merge_on_read, metadata_columns=columns, refusal=None)
+
+
+def _loses_ids(state: TableState, command: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot {command.upper()} rows of table {state.name} by Spark before version 4.0 as this "
+        "session is configured: rows that move to other files would lose their ids, which tables "
+        f"of format version {state.metadata.format_version} keep",
+        hint="set spark.sql.extensions to org.icecomb.spark.IcecombSessionExtensions, which keeps "
+        "them; with the property write.delete.mode set to merge-on-read DELETE moves no rows",
+        table=state.name,
+    )
+
+
+def _check_hides_nothing(
+    state: TableState, command: str, needed: Collection[str], *, merge_on_read: bool
+) -> None:
+    for field in state.metadata.schema().fields:
+        name = field.name.lower()
+        if name in needed:
+            free = merge_on_read and name in {POSITION, SPEC_ID, PARTITION.name}
+            other = f", or set write.{command}.mode to copy-on-write" if free else ""
+            raise UnsupportedError(
+                f"Table {state.name}: its column {field.name} hides Spark's metadata column of "
+                f"that name, which {command.upper()} needs to find rows",
+                hint=f"rename the column{other}",
+                table=state.name,
+            )
+
+
+def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInstructions:
+    """Return the instructions for tasks that write position deletes."""
+    properties = delete_properties(metadata.properties)
+    data_format = options.of(DATA_FORMAT, properties, "write-format")
+    file_format = options.of(DELETE_FORMAT, properties, "delete-format", default=data_format)
+    as_vectors = metadata.format_version >= 3
+    granularity = options.of(DELETE_GRANULARITY, properties, "delete-granularity")
+    return DeleteInstructions(
+        files=file_instructions(
+            file_format,
+            POSITION_DELETES,
+            options.of(DELETE_TARGET_FILE_BYTES, properties, "target-delete-file-size-bytes"),
+            # readers match data files by whole paths, so bounds must not be truncated
+            {str(i): "full" for i in sorted(POSITION_DELETES.field_ids)},
+            properties,
+            options,
+        ),
+        by_file=as_vectors or granularity == "file",
+        as_vectors=as_vectors,
     )

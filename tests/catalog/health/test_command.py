@@ -10,7 +10,7 @@ import pytest
 
 from icecomb.catalog import open_table
 from icecomb.catalog.cli.application import icecomb
-from icecomb.catalog.health.command import Remedies, break_lock, name_of
+from icecomb.catalog.health.examination import Remedies, break_lock, name_of
 from icecomb.catalog.maintenance import Maintenance
 from icecomb.format.shell_command import shell_command
 from tests.catalog.health.made_table import GB, append, data, lake_in, new_table

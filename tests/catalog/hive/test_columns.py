@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog.hive.columns import hive_columns
+from icecomb.catalog.hive.parameters import hive_columns
 from icecomb.format.errors import NoSuchTableError, ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField, StructType, VariantType

@@ -19,7 +19,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.manifests.schema import ENTRY_NAMES, MANIFEST_FILE_NAMES
-from icecomb.format.relocation.avro_records import AvroRecords
+from icecomb.format.relocation.relocation import AvroRecords
 from icecomb.format.storage.file_io import FileIO
 
 LEFT = [i for i in range(20) if i not in {3, 13, 14}]

@@ -12,7 +12,7 @@ from copied_table import follow, path_of
 from icecomb.catalog import open_table
 from icecomb.catalog.report.progress import Silent
 from icecomb.format.errors import NoSuchFileError
-from icecomb.format.relocation import delete_files
+from icecomb.format.relocation import relocation as delete_files
 from icecomb.format.storage.file_io import FileIO
 
 FILES = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.catalog.paimon.cast_rule import can_cast
+from icecomb.catalog.paimon.schema_change import can_cast
 from icecomb.catalog.paimon.type_parser import parse_type
 
 ROOTS = {

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.catalog.paimon.cast_rule import can_cast
 from icecomb.catalog.paimon.schema_change import (
     AddColumn,
     DropColumn,
@@ -21,6 +20,7 @@ from icecomb.catalog.paimon.schema_change import (
     UpdateDescription,
     UpdateNullability,
     UpdateType,
+    can_cast,
     changed,
 )
 from icecomb.catalog.paimon.table_option import IMMUTABLE

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from icecomb.catalog import Table
-from icecomb.format.inspect.dangling_count import DanglingDeletes
-from icecomb.format.inspect.file_census import CensusLimits, take_census
+from icecomb.format.inspect.file_census import CensusLimits, DanglingDeletes, take_census
 from icecomb.format.maintenance.dangling_deletes import dangling_deletes
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.manifests.manifest_list import read_manifests

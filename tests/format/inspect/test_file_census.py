@@ -14,8 +14,7 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.errors import NoSuchFileError
-from icecomb.format.inspect.file_census import CensusLimits, FileCensus, take_census
-from icecomb.format.inspect.partition_counts import COUNTS, NEVER
+from icecomb.format.inspect.file_census import COUNTS, NEVER, CensusLimits, FileCensus, take_census
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.maintenance.z_value import ZValue
+from icecomb.format.maintenance.row_order import ZValue
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema

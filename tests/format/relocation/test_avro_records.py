@@ -9,8 +9,8 @@ import pytest
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.schema import ENTRY_NAMES
-from icecomb.format.relocation.avro_records import AvroRecords, FilePaths
 from icecomb.format.relocation.delete_paths import change_record
+from icecomb.format.relocation.relocation import AvroRecords, FilePaths
 
 PAIR = {
     "type": "record",

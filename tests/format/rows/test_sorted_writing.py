@@ -154,8 +154,8 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
     data = frame(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", run_bytes)
-        patch.setattr("icecomb.format.rows.write.sorted_run._BATCH_ROWS", 3)
-        patch.setattr("icecomb.format.rows.write.sorted_run._BLOCK_ROWS", 2)
+        patch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 3)
+        patch.setattr("icecomb.format.rows.write.row_sort._BLOCK_ROWS", 2)
         patch.setattr("icecomb.format.rows.write.row_sort._MERGED_RUNS", merged)
         patch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", piece)
         files = write_data(IO, metadata, data)
@@ -174,7 +174,7 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
 def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkeypatch, merged):
     monkeypatch.setattr("icecomb.format.rows.write.row_sort._MERGED_RUNS", merged)
     monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 20_000)
-    monkeypatch.setattr("icecomb.format.rows.write.sorted_run._BATCH_ROWS", 100)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 100)
     monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 500)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     (tmp_path / "spill").mkdir()

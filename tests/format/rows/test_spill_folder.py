@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.format.rows.write.spill_folder import new_spill_folder
+from icecomb.format.rows.write.row_sort import new_spill_folder
 from tests.peers.other_user import give_away
 
 KILLED = """
 import os, signal
-from icecomb.format.rows.write.spill_folder import new_spill_folder
+from icecomb.format.rows.write.row_sort import new_spill_folder
 folder = new_spill_folder()
 (folder / "0.arrow").write_bytes(b"rows")
 print(folder, flush=True)

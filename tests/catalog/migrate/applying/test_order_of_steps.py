@@ -10,7 +10,7 @@ import pytest
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying import migration as applying
 from icecomb.catalog.migrate.applying.migration import Takeover
-from icecomb.catalog.migrate.source.partition_value import partition_values
+from icecomb.catalog.migrate.source.source import partition_values
 from icecomb.format.errors import CommitStateUnknownError
 from icecomb.format.holding import Holding
 from icecomb.format.spec.partition import PartitionField, PartitionSpec

@@ -12,7 +12,7 @@ import pytest
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.migrate.planning.reader_finding import (
+from icecomb.catalog.migrate.planning.planner import (
     overwrite_findings,
     reader_finding,
     version_findings,

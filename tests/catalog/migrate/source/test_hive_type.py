@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.catalog.hive.columns import hive_type
+from icecomb.catalog.hive.parameters import hive_type
 from icecomb.catalog.migrate.source.hive_type import parse_hive_type
-from icecomb.catalog.migrate.source.partition_value import convert
+from icecomb.catalog.migrate.source.source import convert
 from icecomb.catalog.migrate.source.spark_type import parse_spark_type
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
 from icecomb.format.spec.types import DecimalType, IntegerType, LongType

@@ -15,7 +15,7 @@ import pytest
 
 from icecomb.catalog.java import find_javac
 from icecomb.catalog.migrate.source.hive_type import parse_hive_type
-from icecomb.catalog.migrate.source.partition_value import convert, partition_values
+from icecomb.catalog.migrate.source.source import convert, partition_values
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_path import value_of_text
 from icecomb.format.spec.partition import PartitionField, PartitionSpec

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from icecomb.format.cancellation import Cancellation, cancellable
 from icecomb.format.errors import CorruptFileError, OperationCanceledError
-from icecomb.format.rows.write import sorted_run
+from icecomb.format.rows.write import row_sort as sorted_run
 from icecomb.format.rows.write.row_key import Comparison, SortKey
-from icecomb.format.rows.write.sorted_run import SortedRun, merged, write_run
+from icecomb.format.rows.write.row_sort import SortedRun, merged, write_run
 from icecomb.format.spec.transform import IdentityTransform
 
 KEYS = [

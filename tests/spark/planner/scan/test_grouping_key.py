@@ -20,8 +20,8 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     UUIDType,
 )
-from icecomb.spark.planner.scan.grouping_key import GroupingKey
 from icecomb.spark.planner.scan.read_options import ReadOptions
+from icecomb.spark.planner.scan.scan import GroupingKey
 from icecomb.spark.planner.scan.split_size import SplitSize
 
 INNER = StructType((NestedField(8, "x", LongType(), required=False),))

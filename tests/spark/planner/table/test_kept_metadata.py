@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.spark.planner.table.kept_metadata import KEPT_BYTES, KeptMetadata, estimated_bytes
+from icecomb.spark.planner.table.states import KEPT_BYTES, KeptMetadata, estimated_bytes
 from tests.bench.table_metadata import long_history
 
 IO = object()

@@ -10,7 +10,7 @@ from icecomb.format.errors import UnsupportedError
 from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
-from icecomb.spark.planner.table.alterations import alter_table
+from icecomb.spark.planner.table.tables import alter_table
 
 COLUMNS = pa.schema([("id", pa.int32()), ("a", pa.string()), ("b", pa.string())])
 MIGRATED = {PARTITION_OVERWRITE_MODE.key: "dynamic", "migrated": "true", "gc.enabled": "false"}

@@ -14,8 +14,8 @@ from icecomb.catalog import loading
 from icecomb.catalog.configuration.catalog_property import IDLE
 from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.format.errors import ConfigurationError
-from icecomb.spark.planner.table import open_catalogs
-from icecomb.spark.planner.table.open_catalogs import OpenCatalogs
+from icecomb.spark.planner.table import catalogs as open_catalogs
+from icecomb.spark.planner.table.catalogs import OpenCatalogs
 from tests.spark.planner.protocol import NAMESPACE, Planner, named
 
 HOUR = str(3_600_000)

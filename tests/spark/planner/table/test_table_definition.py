@@ -6,8 +6,7 @@ import pytest
 
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
 from icecomb.spark.planner.protocol.tables import TableDefinition, TableName
-from icecomb.spark.planner.table.alterations import alter_table
-from icecomb.spark.planner.table.table_definition import parsed_definition
+from icecomb.spark.planner.table.tables import alter_table, parsed_definition
 
 
 def properties(**given):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.spark.planner.table.task_settings import task_settings
+from icecomb.spark.planner.table.catalogs import task_settings
 
 S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 SCHEMES = {"fs.s3.impl": S3A, "fs.s3n.impl": S3A}

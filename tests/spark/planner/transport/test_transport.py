@@ -20,9 +20,8 @@ from icecomb.format.cancellation import Cancellation, pause
 from icecomb.format.errors import NoSuchTableError, OperationCanceledError
 from icecomb.spark.planner.protocol.message import PROTOCOL
 from icecomb.spark.planner.transport import transport
-from icecomb.spark.planner.transport.hangups import Hangups
 from icecomb.spark.planner.transport.pages import lines_of, read_message
-from icecomb.spark.planner.transport.transport import Server, answer
+from icecomb.spark.planner.transport.transport import Hangups, Server, answer
 
 TOKEN = "5ec7e7"  # noqa: S105 - of a planner that lives for one test
 
