@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from icecomb.catalog.administration import CatalogAdmin
-from icecomb.catalog.configuration.setting import Properties
+from icecomb.catalog.configuration.catalog_property import Properties
 from icecomb.catalog.identifier import Identifier, Name, parse_identifier
 from icecomb.catalog.table.definition import Draft, TableDefinition
 from icecomb.catalog.view.view_catalog import ViewCatalog

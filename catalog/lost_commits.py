@@ -25,10 +25,9 @@ from icecomb.format.operation.publication import check_not_picked
 from icecomb.format.operation.reapplication import Reapplication
 from icecomb.format.property.table_property import PUBLISHED_SNAPSHOTS
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
 from icecomb.format.spec.metadata_file import read_metadata
-from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, ancestors_of
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit_status import CommitState, CommitStatus, is_old
 from icecomb.catalog.commit.version_line import other_lines
-from icecomb.catalog.table.shared_folder import tables_in_folder
+from icecomb.catalog.table.table import tables_in_folder
 from icecomb.format.errors import (
     IcecombError,
     NoSuchFileError,

@@ -27,7 +27,7 @@ from icecomb.catalog.migrate.planning.obstacle import table_findings
 from icecomb.catalog.migrate.reverting.present_state import PresentState
 from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
 from icecomb.catalog.migrate.source.copy_statement import copy_remedy, hive_copy_remedy
-from icecomb.catalog.migrate.source.spark_source import spark_findings
+from icecomb.catalog.migrate.source.source import spark_findings
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import IcecombError
 from icecomb.format.property.way_back import check_way_back_kept, deletion_remedy

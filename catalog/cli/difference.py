@@ -9,8 +9,7 @@ import click
 
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.argument.state import State, state_of
-from icecomb.catalog.cli.output.output import exact_moment
-from icecomb.catalog.cli.output.row_values import row_values
+from icecomb.catalog.cli.output.output import exact_moment, row_values
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table

@@ -11,8 +11,7 @@ import click
 
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.argument.state import State, with_state
-from icecomb.catalog.cli.output.output import exact_moment
-from icecomb.catalog.cli.output.row_values import row_values
+from icecomb.catalog.cli.output.output import exact_moment, row_values
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

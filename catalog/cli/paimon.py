@@ -106,7 +106,7 @@ def drift(application: Application, table: str) -> int:
 @click.pass_obj
 def prune(application: Application, table: str) -> None:
     """List the schemas that nothing refers to. No schema is ever deleted."""
-    from icecomb.catalog.paimon.schema_use import schema_use
+    from icecomb.catalog.paimon.source import schema_use
 
     source = _source(application, table)
     rows = [

@@ -78,7 +78,7 @@ def _head(metadata: TableMetadata, branch: str) -> int:
 
 def _undone(before: TableMetadata, after: TableMetadata, branch: str) -> list[str]:
     """Return the commits that the branch no longer contains, the newest first."""
-    from icecomb.format.spec.ancestry import ancestors_of
+    from icecomb.format.spec.snapshot import ancestors_of
 
     found = []
     for snapshot in ancestors_of(before, _head(before, branch)):

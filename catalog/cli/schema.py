@@ -9,7 +9,7 @@ import click
 
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.argument.state import State, with_state
-from icecomb.catalog.table.layout_text import column_name, key_text, own_type, term_text
+from icecomb.catalog.table.table_difference import column_name, key_text, own_type, term_text
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec

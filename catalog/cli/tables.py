@@ -10,8 +10,7 @@ import click
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.argument.state import State, with_state
 from icecomb.catalog.cli.metadata_tables import names_of
-from icecomb.catalog.cli.output.output import exact_moment, moment
-from icecomb.catalog.cli.output.row_values import row_values
+from icecomb.catalog.cli.output.output import exact_moment, moment, row_values
 from icecomb.catalog.identifier import parse_identifier
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError
 from icecomb.format.spec.snapshot import Snapshot

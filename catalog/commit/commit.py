@@ -38,7 +38,7 @@ from icecomb.format.property.table_property import (
     METADATA_DELETE_AFTER_COMMIT,
 )
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.clock_skew import clock_skew
+from icecomb.format.spec.metadata_file import clock_skew
 from icecomb.format.spec.own_folders import OwnFolders
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.configuration.setting import Setting
+from icecomb.catalog.configuration.catalog_property import Setting
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.process import is_own
 from icecomb.format.property.property import is_secret

@@ -6,14 +6,14 @@ programs, for example those below `hadoop.`, `fs.` or `s3.`, are kept unchecked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from icecomb.catalog.configuration.setting import Setting
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import (
     Property,
+    ShownProperties,
     choice,
     flag,
     milliseconds,
@@ -348,3 +348,38 @@ def _meant(key: str) -> Iterator[str | None]:
     if family not in _FAMILIES and len(family) >= _SHORTEST_FAMILY:
         found = nearest(family, _FAMILIES, _LIKE_A_FAMILY)
         yield found and f"{found}.{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value, hidden in the repr as it may be a secret, and its source.
+
+    The source is ``argument``, the name of an environment variable, or ``path:line`` of a file.
+    """
+
+    value: str = field(repr=False)
+    source: str
+
+
+class Properties(ShownProperties):
+    """Properties by key, whose repr hides secrets."""
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """Return the properties whose keys begin with ``prefix``, without the prefix."""
+        found = self.items()
+        return {key[len(prefix) :]: value for key, value in found if key.startswith(prefix)}
+
+
+_FROM: Final = {"hive": "4.2", "impala": "5"}
+"""The first versions of engines that read format version 3 of tables; those of the others are not
+their own, but those of Iceberg's library with them."""
+
+
+def too_old_engines(engines: Iterable[str], format_version: int) -> str:
+    """Return the engines too old for a format version, with the first versions that are not.
+
+    They are joined by "and"; empty where there are none.
+    """
+    if format_version <= 2:
+        return ""
+    return " and ".join(f"{one} before {_FROM[one]}" for one in engines if one in _FROM)

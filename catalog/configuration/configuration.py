@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.configuration.setting import Properties, Setting
+from icecomb.catalog.configuration.catalog_property import Properties, Setting
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import shown, similar
 

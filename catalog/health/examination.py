@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from icecomb.catalog.configuration.engine_version import too_old_engines
+from icecomb.catalog.configuration.catalog_property import too_old_engines
 from icecomb.catalog.health.table_health import (
     HealthFinding,
     TableFacts,
@@ -33,7 +33,7 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.format.property.way_back import has_way_back
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.clock_skew import clock_skew
+from icecomb.format.spec.metadata_file import clock_skew
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog

@@ -13,8 +13,13 @@ from urllib.parse import urlsplit
 from icecomb.catalog.catalog import Catalog
 from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion
-from icecomb.catalog.configuration.catalog_property import CATALOG, LIST_ALL_TABLES, URI, WAREHOUSE
-from icecomb.catalog.configuration.setting import Properties
+from icecomb.catalog.configuration.catalog_property import (
+    CATALOG,
+    LIST_ALL_TABLES,
+    URI,
+    WAREHOUSE,
+    Properties,
+)
 from icecomb.catalog.hive.entries import Entries, unknown
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
 from icecomb.catalog.hive.parameters import ICEBERG, own_folders
@@ -322,7 +327,7 @@ class HiveCatalog(Catalog):
         """
         from icecomb.catalog.commit.purge import check_no_folder_table, unneeded_by
         from icecomb.catalog.commit.version_line import other_lines
-        from icecomb.catalog.table.shared_folder import tables_in_folder
+        from icecomb.catalog.table.table import tables_in_folder
         from icecomb.format.spec.metadata_file import read_metadata
 
         try:

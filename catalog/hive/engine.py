@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED
-from icecomb.catalog.configuration.engine_version import too_old_engines
+from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED, too_old_engines
 from icecomb.catalog.hive.parameters import is_read_by_handler
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError, reason_of

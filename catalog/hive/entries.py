@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.catalog.commit.commit import settle
 from icecomb.catalog.commit.pointer import Committed, Conflict, Pointer, Unknown, V
-from icecomb.catalog.configuration.catalog_property import UNIQUE_LOCATION, WAREHOUSE
-from icecomb.catalog.configuration.setting import Properties
+from icecomb.catalog.configuration.catalog_property import UNIQUE_LOCATION, WAREHOUSE, Properties
 from icecomb.catalog.hive.entry_change import Expectation
 from icecomb.catalog.hive.entry_pointer import EntryPointer
 from icecomb.catalog.hive.parameters import METADATA_LOCATION, TABLE_TYPE

@@ -25,7 +25,7 @@ from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
 from icecomb.format.property.table_property import HIVE_LOCK
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.clock_skew import clock_skew
+from icecomb.format.spec.metadata_file import clock_skew
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog

@@ -22,9 +22,8 @@ from icecomb.format.errors import (
     NoSuchFileError,
     ValidationError,
 )
-from icecomb.format.relocation.location_change import LocationChange, joined
 from icecomb.format.relocation.relocation import Relocation
-from icecomb.format.relocation.route import MovedFile
+from icecomb.format.relocation.route import LocationChange, MovedFile, joined
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import metadata_folder, read_metadata_json
 from icecomb.format.storage.file_copy import copy_file

@@ -31,7 +31,7 @@ from icecomb.format.maintenance.group_rewriter import GroupRewriter, RewrittenGr
 from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
 from icecomb.format.maintenance.source_metrics import SourceMetrics
-from icecomb.format.operation import written_schema
+from icecomb.format.operation import snapshot_producer as written_schema
 from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.snapshot import MAIN_BRANCH

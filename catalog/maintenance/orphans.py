@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 
 from icecomb.catalog.commit.version_line import Relation, VersionLine, table_folder
 from icecomb.catalog.commit.version_name import version_of
-from icecomb.catalog.maintenance.deletion import delete_files
 from icecomb.catalog.maintenance.engine import Engine
 from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames, file_batch
-from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine
+from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine, delete_files
 from icecomb.catalog.maintenance.session_listing import (
     LOCAL_LISTING,
     check_possible,

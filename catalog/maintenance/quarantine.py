@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.maintenance.deletion import delete_files
 from icecomb.catalog.report.progress import SILENT, THREADS, each
 from icecomb.format.errors import (
     FileAlreadyExistsError,
@@ -23,6 +22,7 @@ from icecomb.format.storage.location import led_out
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
+
 
 FOLDER: Final = "_icecomb_quarantine"
 _NAME: Final = "%Y-%m-%dT%H%M%SZ"
@@ -132,3 +132,26 @@ def _delete_empty(io: FileIO, folder: str) -> None:
         _delete_empty(io, f"{folder}/{name}")
     with suppress(NoSuchFileError):
         io.delete_folder(folder)
+
+
+_BATCH: Final = 200
+
+
+def delete_files(io: FileIO, locations: Sequence[str], threads: int | None = None) -> list[str]:
+    """Delete files that exist, and return those that could not be deleted.
+
+    Args:
+        threads: Number of batches at once; by default one: a batch is deleted in bulk.
+    """
+    batches = [locations[at : at + _BATCH] for at in range(0, len(locations), _BATCH)]
+
+    def delete(batch: Sequence[str]) -> Sequence[str]:
+        try:
+            io.delete(batch)
+        except FileIOError as error:
+            failed = error.context.get("failed")
+            return failed if isinstance(failed, tuple) else batch
+        return ()
+
+    results = each(SILENT, "delete", "batches", batches, delete, threads or 1)
+    return [location for failed in results for location in failed]

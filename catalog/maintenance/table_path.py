@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.argument import checked_flag, checked_text
 from icecomb.format.errors import FileAlreadyExistsError, NoSuchFileError, ValidationError
-from icecomb.format.relocation.location_change import LocationChange, joined
 from icecomb.format.relocation.relocation import Relocation
-from icecomb.format.relocation.route import MovedFile
+from icecomb.format.relocation.route import LocationChange, MovedFile, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.arrow.row_stream import GivenRows
+    from icecomb.format.arrow.batch_stream import GivenRows
     from icecomb.format.spec.schema import Schema
 
 
@@ -27,7 +27,7 @@ def arrow_data(df: Any, table: Schema, *, may_be_nothing: bool = False) -> Given
     """
     import pyarrow as pa
 
-    from icecomb.format.arrow.row_stream import RowStream
+    from icecomb.format.arrow.batch_stream import RowStream
     from icecomb.format.errors import ValidationError
 
     if isinstance(df, (pa.Table, pa.RecordBatchReader)):
@@ -86,7 +86,7 @@ class Kept:
         """The rows, from the start."""
         import pyarrow as pa
 
-        from icecomb.format.arrow.row_stream import RowStream
+        from icecomb.format.arrow.batch_stream import RowStream
 
         if isinstance(self._rows, pa.Table):
             return self._rows
@@ -104,7 +104,7 @@ class OneUse:
     def __init__(self, rows: GivenRows) -> None:
         import pyarrow as pa
 
-        from icecomb.format.arrow.row_stream import RowStream
+        from icecomb.format.arrow.batch_stream import RowStream
 
         self.schema: pa.Schema = rows.schema
         self.rows = rows

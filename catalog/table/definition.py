@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from icecomb.catalog.commit.commit import check_commit_allowed
 from icecomb.format.argument import checked_text, json_of_pyiceberg, name_of_type, property_texts
 from icecomb.format.errors import ValidationError
-from icecomb.format.evolution.given_default import with_given_defaults
+from icecomb.format.evolution.schema_edit import with_given_defaults
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.own_folders import named_folders
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
-from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.schema_argument import as_schema
+from icecomb.format.spec.schema import Schema, as_schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
 from icecomb.format.storage.location import check_table_location
 

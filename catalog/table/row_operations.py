@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from icecomb.format.row_changes.merge import MergeResult
     from icecomb.format.row_changes.merge_clause import MergeClauses
     from icecomb.format.row_changes.merge_condition import MergeCondition
-    from icecomb.format.row_changes.no_change import NoChange
     from icecomb.format.row_changes.upsert import UpsertResult
-    from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+    from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
     from icecomb.format.rows.files.added_file import GivenPartition
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
@@ -370,7 +369,7 @@ class RowOperations(ABC):
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether the files were added.
         """
-        from icecomb.format.row_changes.table_addition import add_files
+        from icecomb.format.row_changes.table_append import add_files
 
         check_flags(check_duplicate_files=check_duplicate_files)
 
@@ -490,7 +489,7 @@ class RowOperations(ABC):
         """
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
-        from icecomb.format.rows.write.frame_check import missing_in_table
+        from icecomb.format.rows.write.data_writer import missing_in_table
         from icecomb.format.spec.metadata import with_properties
 
         missing = () if wanted is None else missing_in_table(self.metadata.schema(), wanted)
@@ -509,7 +508,7 @@ class RowOperations(ABC):
         Args:
             change: The change; None if there is none, whatever the table has.
         """
-        from icecomb.format.row_changes.no_change import NoChange
+        from icecomb.format.row_changes.write_target import NoChange
 
         if isinstance(change, NoChange):
             return False

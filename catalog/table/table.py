@@ -13,8 +13,10 @@ from icecomb.catalog.identifier import Identifier
 from icecomb.catalog.table.metadata_operations import MetadataOperations
 from icecomb.catalog.table.row_operations import RowOperations
 from icecomb.format.argument import MAX_LONG, check_flags, checked_instant
-from icecomb.format.errors import NoSuchSnapshotError
+from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.spec.metadata_file import read_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icecomb.catalog import Catalog, Maintenance
+    from icecomb.catalog.administration import CatalogAdmin
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.expressions.expression import BooleanExpression
     from icecomb.format.expressions.filter_argument import RowFilter
@@ -319,7 +322,7 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
 
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
         from icecomb.catalog.commit.version_line import other_lines
-        from icecomb.catalog.table.shared_folder import tables_in_folder
+        from icecomb.catalog.table.table import tables_in_folder
 
         folder, *_ = self._own_folders()
         yield from tables_in_folder(self.catalog, self.identifier, self.metadata, self.io, folder)
@@ -341,3 +344,42 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
         seen = self._version
         self._move(seen, commit(self._pointer, self.io, seen, producer))
         return self
+
+
+def tables_in_folder(
+    catalog: CatalogAdmin,
+    name: Identifier,
+    metadata: TableMetadata,
+    io: FileIO,
+    folder: str,
+    *,
+    anywhere: bool = False,
+) -> Iterator[tuple[TableMetadata, str]]:
+    """Yield other tables of the namespace in a table's folder, with their metadata files.
+
+    They may share files with the table: two entries may name one metadata file. So do tables with
+    its uuid, wherever they are stored by now.
+
+    Args:
+        anywhere: Whether to check tables of other namespaces, too, which may be many.
+    """
+    own: list[str] = []
+    uuid = metadata.table_uuid
+    for entry in catalog.entries_below(
+        folder, None if anywhere else name[:-1], uuid=None if uuid is None else str(uuid)
+    ):
+        if entry.identifier == name:
+            continue
+        if entry.metadata_location is not None:
+            yield read_metadata(io, entry.metadata_location), entry.metadata_location
+            continue
+        own = own or plain_texts([folder.rstrip("/")], io.properties)
+        if plain_texts([entry.location.rstrip("/")], io.properties) == own:
+            other, table = ".".join(entry.identifier), ".".join(name)
+            raise ValidationError(
+                f"It is unknown which files only {table} needs: its folder is that of table "
+                f"{other} as well: {folder}",
+                hint=f"drop the entry {other}, or give one of the two a folder of its own",
+                table=table,
+                path=folder,
+            )

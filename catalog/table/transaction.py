@@ -14,11 +14,10 @@ from icecomb.format.argument import check_flags, checked_int, property_texts
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation
-from icecomb.format.row_changes.no_change import NoChange
-from icecomb.format.spec.ancestry import is_ancestor
+from icecomb.format.row_changes.write_target import NoChange
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId
 from icecomb.format.spec.change.update import Changes, update_table_metadata
-from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH, is_ancestor
 
 if TYPE_CHECKING:
     from types import TracebackType

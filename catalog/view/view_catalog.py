@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from icecomb.catalog.configuration.setting import Properties
+from icecomb.catalog.configuration.catalog_property import Properties
 from icecomb.catalog.identifier import Identifier, parts_of
 from icecomb.catalog.view.view import View
 from icecomb.format.argument import property_texts
 from icecomb.format.errors import NoSuchViewError, UnsupportedError
 from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
-from icecomb.format.spec.schema_argument import as_schema
+from icecomb.format.spec.schema import as_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,10 @@ from contextvars import copy_context
 from functools import partial
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
 
 from icecomb.format.cancellation import Cancellation, cancellable, stoppable
 
@@ -180,3 +183,41 @@ def _unordered(
 
 def _items(produce: Producer[T]) -> Iterator[T]:
     yield from produce()
+
+
+class RowStream:
+    """A stream of batches, read once, each with its own schema, unlike a `RecordBatchReader`."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self._batches = iter(batches)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches
+
+
+GivenRows: TypeAlias = pa.Table | pa.RecordBatchReader | RowStream
+"""Rows given to an operation; a stream of either kind is read once."""
+
+
+_LONG_RUN: Final = 32
+"""The least number of selected rows for each octet of a mask with both kinds of rows."""
+
+
+def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows that a mask without nulls selects; a batch without columns keeps its rows."""
+    if not batch.num_columns:
+        return pa.record_batch([pa.nulls(mask.true_count)], ["_"]).select([])
+    if not _in_long_runs(mask):
+        return batch.filter(mask)
+    # Arrow filters a batch by the numbers of its rows, but an array by the runs of its mask
+    arrays = [array.filter(mask) for array in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
+def _in_long_runs(mask: pa.BooleanArray) -> bool:
+    octets = np.frombuffer(mask.buffers()[1], np.uint8)
+    octets = octets[mask.offset // 8 : (mask.offset + len(mask) + 7) // 8]
+    # 255 wraps around to 0: only octets with both kinds of rows are more than 1
+    both = np.count_nonzero(octets + np.uint8(1) > 1)
+    return bool(both * _LONG_RUN <= mask.true_count)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.arrow.array_build import scalar
 from icecomb.format.arrow.number_view import numbers_of, truths_of
-from icecomb.format.arrow.storage_type import internal_array, without_nulls
+from icecomb.format.arrow.plain_layout import internal_array, without_nulls
 from icecomb.format.avro.schema import decimal_size, is_null_first
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.spec.types import (

@@ -14,9 +14,11 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from icecomb.format.argument import checked_members, checked_text
-from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.evolution.given_default import field_with_given_defaults, given_default
-from icecomb.format.spec.default_value import no_defaults
+from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError, reason_of
+from icecomb.format.expressions.given_value import python_value
+from icecomb.format.expressions.literal import convert_literal
+from icecomb.format.spec.column_history import schema_of
+from icecomb.format.spec.default_value import checked_default, no_defaults
 from icecomb.format.spec.promotion import can_promote, is_date_promotion, promoted_date
 from icecomb.format.spec.schema import (
     V3_FORMAT_VERSION,
@@ -45,7 +47,8 @@ from icecomb.format.spec.types import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from icecomb.format.evolution.deleted_column import DeletedColumn
+    from icecomb.format.spec.metadata import TableMetadata
+
 
 Path: TypeAlias = "str | tuple[str, ...]"
 """A column as ``"a"``, or a field inside it as ``"a.b"`` or ``("a", "b")``."""
@@ -591,3 +594,141 @@ def _moved(fields: tuple[NestedField, ...], moves: Iterable[Move]) -> tuple[Nest
 
 def _position(fields: list[NestedField], field_id: int) -> int:
     return next(n for n, field in enumerate(fields) if field.field_id == field_id)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedColumn:
+    """A column as it was when it was dropped, with the fields inside it.
+
+    Attributes:
+        written_since: Whether rows may have been written without it: a snapshot of the table
+            may be newer than the drop.
+    """
+
+    field: NestedField
+    was_identifier: bool
+    written_since: bool
+
+
+def find_deleted_column(
+    metadata: TableMetadata, parent_id: int | None, name: str, *, case_sensitive: bool = True
+) -> DeletedColumn:
+    """Find the column that had a name last, in the schemas that metadata still has."""
+    found = None
+    for schema in metadata.schemas:
+        for field in _siblings(schema, parent_id):
+            if _same(field.name, name, case_sensitive=case_sensitive):
+                found = field
+    if found is None:
+        raise SchemaError(
+            f"Cannot undelete column {name!r}: no schema of the table has it there",
+            hint="Check the name; expiration may have removed schemas that no snapshot needs.",
+        )
+    # a later definition may have a wider type, or no longer forbid nulls
+    last = next(s for s in reversed(metadata.schemas) if s.contains(found.field_id))
+    field = last.find_field(found.field_id)
+    if not _same(field.name, name, case_sensitive=case_sensitive):
+        now = metadata.schema().contains(field.field_id)
+        raise SchemaError(
+            f"Cannot undelete column {name!r}: it {'is' if now else 'was'} called {field.name!r} "
+            f"{'now' if now else 'later'}",
+            hint="Rename it." if now else f"Undelete {field.name!r}, and rename it then.",
+        )
+    return DeletedColumn(
+        field,
+        field.field_id in last.identifier_field_ids,
+        _written_since(metadata, field.field_id),
+    )
+
+
+def _siblings(schema: Schema, parent_id: int | None) -> tuple[NestedField, ...]:
+    if parent_id is None:
+        return schema.fields
+    if not schema.contains(parent_id):
+        return ()
+    kind = schema.find_field(parent_id).field_type
+    return kind.fields if isinstance(kind, StructType) else ()
+
+
+def _same(name: str, other: str, *, case_sensitive: bool) -> bool:
+    return name == other if case_sensitive else name.lower() == other.lower()
+
+
+def _written_since(metadata: TableMetadata, field_id: int) -> bool:
+    """Return whether the newest snapshot was made with a schema that may lack a field."""
+    snapshots = metadata.snapshots
+    if not snapshots:
+        return False
+    written: Schema | None = schema_of(metadata, snapshots[-1])
+    return written is None or not written.contains(field_id)
+
+
+def given_default(field_type: IcebergType, value: Any, path: str) -> Any:
+    """Return the internal value of a default that a caller gives.
+
+    Dates, times, decimals and UUIDs may be those of Python, NumPy, pandas and Arrow, or text; a
+    struct's default is ``{}`` or None.
+    """
+    try:
+        found = _internal(field_type, value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValidationError(
+            f"Column {path!r} of type {field_type} cannot have the default {value!r}: "
+            f"{reason_of(error)}",
+            hint="Give a value of the column's type.",
+            column=path,
+        ) from error
+    return checked_default(field_type, found, path)
+
+
+def with_given_defaults(schema: Schema) -> Schema:
+    """Return the schema with the defaults that a caller gives as internal values."""
+    if not any(map(_has_default, walk(schema.as_struct()))):
+        return schema
+    fields = tuple(field_with_given_defaults(f) for f in schema.fields)
+    return Schema(fields, schema.schema_id, schema.identifier_field_ids, schema.extra)
+
+
+def field_with_given_defaults(field: NestedField, prefix: str = "") -> NestedField:
+    """Return a field with its defaults, and those of the fields inside it, as internal values."""
+    path = f"{prefix}{field.name}"
+    kind = field.field_type
+    if inside := children(kind):
+        kind = with_children(kind, [field_with_given_defaults(f, f"{path}.") for f in inside])
+    return replace(
+        field,
+        field_type=kind,
+        initial_default=given_default(kind, field.initial_default, path),
+        write_default=given_default(kind, field.write_default, path),
+    )
+
+
+def _has_default(field: NestedField) -> bool:
+    return field.initial_default is not None or field.write_default is not None
+
+
+def _internal(field_type: IcebergType, value: Any) -> Any:
+    value = python_value(value)
+    if value is None:
+        return None
+    if isinstance(field_type, StructType):
+        given = _of(dict, value)
+        types = {f.field_id: f.field_type for f in field_type.fields}
+        return {field_id: _internal(types[field_id], each) for field_id, each in given.items()}
+    if isinstance(field_type, ListType):
+        return [_internal(field_type.element_type, each) for each in _of((list, tuple), value)]
+    if isinstance(field_type, MapType):
+        return {
+            _internal(field_type.key_type, key): _internal(field_type.value_type, each)
+            for key, each in _of(dict, value).items()
+        }
+    found = convert_literal(value, field_type)
+    if not found.exact or found.above_all:
+        raise ValueError("it is not exactly a value of the type")
+    return found.floor
+
+
+def _of(kind: type | tuple[type, ...], value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"it is of type {type(value).__name__}")
+    return value

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_flag
 from icecomb.format.errors import CommitFailedError, SchemaError, ValidationError
-from icecomb.format.evolution.deleted_column import find_deleted_column
-from icecomb.format.evolution.given_default import with_given_defaults
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
-from icecomb.format.evolution.schema_edit import Path, SchemaEdit
+from icecomb.format.evolution.schema_edit import (
+    Path,
+    SchemaEdit,
+    find_deleted_column,
+    with_given_defaults,
+)
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.spec.change.requirement import (
     AssertCurrentSchemaId,
@@ -25,7 +28,7 @@ from icecomb.format.spec.change.update import (
 )
 from icecomb.format.spec.name_mapping import update_name_mapping
 from icecomb.format.spec.promotion import is_date_promotion
-from icecomb.format.spec.schema_argument import as_schema
+from icecomb.format.spec.schema import as_schema
 from icecomb.format.spec.transform import (
     DayTransform,
     MonthTransform,

@@ -31,9 +31,9 @@ from icecomb.format.expressions.expression import (
     BooleanExpression,
     Junction,
     Operation,
+    folded,
     operands_of,
 )
-from icecomb.format.expressions.fold import folded
 from icecomb.format.spec.promotion import units_per_day
 from icecomb.format.spec.types import (
     NANO_TYPES,

@@ -28,7 +28,7 @@ from icecomb.format.arrow.number_view import (
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.manifest import DataFileContent, ManifestContent
 from icecomb.format.manifests.reader import Batch, decoding_threads, fetch_batches, read_batch
-from icecomb.format.rows.deletes.path_range import path_range
+from icecomb.format.rows.deletes.position_delete import path_range
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from icecomb.format.inspect.file_tables import EntryTable
+from icecomb.format.inspect.inspection import EntryTable
 from icecomb.format.inspect.metadata_scan import MetadataScan
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from icecomb.format.inspect.metadata_table import Part, Request, batch_rows
-from icecomb.format.spec.ancestry import parents_of
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import parents_of
 
 Row: TypeAlias = tuple[Any, ...]
 _MICROS = 1000

@@ -28,11 +28,10 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.rows.values.partition_union import partition_union, union_columns
-from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.snapshot import Snapshot
+from icecomb.format.spec.snapshot import Snapshot, ancestors_of
 from icecomb.format.spec.types import StructType
-from icecomb.format.spec.values.json_sequence import lazily
+from icecomb.format.spec.values.json_object import lazily
 from icecomb.format.storage.file_io import FileIO
 
 SPEC_ID: Final = "spec_id"

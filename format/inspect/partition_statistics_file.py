@@ -32,10 +32,10 @@ from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.stored_columns import StoredColumns
-from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import ancestors_of
 from icecomb.format.spec.types import IntegerType, LongType, NestedField, StructType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ConflictError, NoSuchSnapshotError, ValidationError
 from icecomb.format.operation.conflict import History
-from icecomb.format.operation.written_schema import WrittenWith
+from icecomb.format.operation.snapshot_producer import WrittenWith
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -21,7 +21,7 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.conflict import History, index_key
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.operation.overwrite import RewriteFiles
-from icecomb.format.operation.written_schema import check_no_ids_since
+from icecomb.format.operation.snapshot_producer import check_no_ids_since
 from icecomb.format.rows.deletes.deletion_vector_writer import delete_writer
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions
 from icecomb.format.scan.scan_planner import ScanPlanner

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from icecomb.format.arrow.batch_stream import stream
-from icecomb.format.arrow.hidden_null import without_hidden_nulls
+from icecomb.format.arrow.plain_layout import without_hidden_nulls
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.maintenance.file_group import FileGroup
@@ -27,10 +27,9 @@ from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION, lineage, with_lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
-from icecomb.format.rows.write.data_writer import in_pieces
+from icecomb.format.rows.write.data_writer import check_required, in_pieces
 from icecomb.format.rows.write.file_options import load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
-from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.rows.write.location_provider import LocationProvider, load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter
 from icecomb.format.rows.write.row_sort import RowSorter

@@ -17,7 +17,7 @@ from icecomb.format.property.property import (
     optional_number,
 )
 from icecomb.format.property.table_property import DELETE_TARGET_FILE_BYTES, TARGET_FILE_BYTES
-from icecomb.format.rows.write.write_option import OUTPUT_SPEC
+from icecomb.format.rows.write.file_options import OUTPUT_SPEC
 
 _MIN_SHARE: Final = 0.75
 _MAX_SHARE: Final = 1.8

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from icecomb.format.avro.container import AvroContainer, plain_form
 from icecomb.format.avro.records import read_tables
 from icecomb.format.errors import IcecombError
-from icecomb.format.manifests.batch import batches
 from icecomb.format.manifests.manifest_list import (
     manifest_of,
     parse_manifest_list,
@@ -17,6 +16,7 @@ from icecomb.format.manifests.manifest_list import (
     read_manifest_list,
     read_manifests,
 )
+from icecomb.format.manifests.reader import batches
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES
 from icecomb.format.storage.local_names import check_local_names
 

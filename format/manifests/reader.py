@@ -15,7 +15,6 @@ from icecomb.format.errors import (
     IcecombError,
     ValidationError,
 )
-from icecomb.format.manifests.batch import BATCH_BYTES, batches
 from icecomb.format.manifests.cache import ManifestCache, manifest_cache
 from icecomb.format.manifests.columns import ManifestColumns, seems_another
 from icecomb.format.manifests.decoder import decode_manifest, decode_together
@@ -298,3 +297,28 @@ def _always(columns: Iterable[str] | None) -> Callable[[ManifestFile], Iterable[
 
 def _cache(io: FileIO, cache: ManifestCache | EllipsisType | None) -> ManifestCache | None:
     return manifest_cache(io.properties) if isinstance(cache, EllipsisType) else cache
+
+
+BATCH_BYTES: Final = 256 << 10
+"""Maximum compressed size of a batch; a larger file is a batch of its own."""
+_MOST_FILES: Final = 64
+"""Maximum number of files in a batch; more gain nothing."""
+
+
+def batches(files: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield files in order, in batches that grow from one file on, for a fast first result."""
+    batch: list[T] = []
+    size, held = 1, 0
+    for file in files:
+        added = length(file)
+        if batch and held + added > BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+        batch.append(file)
+        held += added
+        if len(batch) >= size:
+            yield batch
+            batch, held = [], 0
+            size = min(2 * size, _MOST_FILES)
+    if batch:
+        yield batch

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.evolution.staging import ONTO_PARENT, PUBLISHED_WAP_ID
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
-from icecomb.format.operation.file_twins import FileTwins
+from icecomb.format.operation.file_addition import FileTwins
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.publication import (
     batch_keys,
@@ -23,12 +22,17 @@ from icecomb.format.operation.publication import (
     noted_publications,
     wap_id_of,
 )
-from icecomb.format.operation.written_schema import check_moved
-from icecomb.format.spec.ancestry import ancestors_of, is_ancestor
+from icecomb.format.operation.snapshot_producer import ONTO_PARENT, PUBLISHED_WAP_ID, check_moved
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import Changes, SetSnapshotRefUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
-from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, SnapshotRef
+from icecomb.format.spec.snapshot import (
+    MAIN_BRANCH,
+    Operation,
+    SnapshotRef,
+    ancestors_of,
+    is_ancestor,
+)
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:

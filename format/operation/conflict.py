@@ -7,6 +7,7 @@ snapshots added.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,17 +30,19 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_list import read_each_list, read_manifests
 from icecomb.format.operation.clash import VectorConflictError, clash_error
 from icecomb.format.operation.file_match import FileMatcher, Mask
-from icecomb.format.operation.partition_place import PartitionValues
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
-from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.partition import partition_key
-from icecomb.format.spec.snapshot import Operation
+from icecomb.format.spec.single_value import range_from_bytes
+from icecomb.format.spec.snapshot import Operation, ancestors_of
+from icecomb.format.spec.types import PrimitiveType
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.manifest import PartitionFieldSummary
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
+
 
 _ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))
 _ADDING_DELETES: Final = frozenset((Operation.OVERWRITE, Operation.DELETE))
@@ -381,3 +384,64 @@ def _target(
     if partitions is not None:
         return "records of the replaced partitions"
     return f"records matching {expression if expression is not None else 'true'}"
+
+
+PartitionValues = tuple[int, tuple[Any, ...]]
+"""A partition: the id of its spec, and its values."""
+
+
+class PartitionPlaces:
+    """Partitions whose files are looked for in manifests."""
+
+    def __init__(self, base: TableMetadata, partitions: Iterable[PartitionValues]) -> None:
+        self._base = base
+        self._by_spec: dict[int, list[tuple[Any, ...]]] = {}
+        for spec_id, values in partitions:
+            self._by_spec.setdefault(spec_id, []).append(values)
+
+    def may_hold(self, manifest: ManifestFile) -> bool:
+        """Return whether a manifest may hold a file of one of the partitions."""
+        partitions = self._by_spec.get(manifest.partition_spec_id)
+        if not partitions:
+            return False
+        spec = self._base.spec_by_id(manifest.partition_spec_id)
+        fields = spec.partition_type(self._base.schema_of(spec)).fields
+        summaries = manifest.partitions
+        if summaries is None or len(summaries) != len(fields):
+            return True
+        ranges = [
+            _Range(field.field_type, summary)
+            for field, summary in zip(fields, summaries, strict=True)
+        ]
+        return any(
+            len(values) != len(ranges)
+            or all(found.may_hold(value) for found, value in zip(ranges, values, strict=True))
+            for values in partitions
+        )
+
+
+class _Range:
+    """The values of one partition field in a manifest."""
+
+    def __init__(self, kind: Any, summary: PartitionFieldSummary) -> None:
+        self._summary = summary
+        self._bounds: tuple[Any, Any] | None = None
+        low, high = summary.lower_bound, summary.upper_bound
+        # Bounds are missing for a reason: there are only nulls and NaNs.
+        self._is_empty = low is None and bool(summary.contains_null or summary.contains_nan)
+        if isinstance(kind, PrimitiveType):
+            # unknown, too, where they are of the type that the column had before it was changed
+            self._bounds = range_from_bytes(kind, low, high)
+
+    def may_hold(self, value: Any) -> bool:
+        if value is None:
+            return self._summary.contains_null
+        if isinstance(value, float) and math.isnan(value):
+            return self._summary.contains_nan is not False
+        if self._bounds is None:
+            return not self._is_empty
+        low, high = self._bounds
+        try:
+            return bool(low <= value <= high)
+        except TypeError:
+            return True

@@ -14,7 +14,6 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.clash import OutdatedError
-from icecomb.format.operation.file_twins import FileTwins
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.rows.values.unread_field import UnreadField, with_unread
 from icecomb.format.spec.change.requirement import AssertCurrentSchemaId
@@ -32,9 +31,10 @@ from icecomb.format.spec.name_mapping import (
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.storage.local_names import check_local_names
-from icecomb.format.storage.location import linked_texts
+from icecomb.format.storage.location import linked_texts, plain_locations, plain_texts
 
 if TYPE_CHECKING:
+    from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.schema import Schema
@@ -207,3 +207,51 @@ def known_paths(
             twins.check(columns, normal)
     looked_through.update(manifest.manifest_path for manifest in chosen)
     return found
+
+
+class FileTwins:
+    """Files to add, compared with those there by path, length and row count.
+
+    Which clusters and buckets are one is not always known: a router has names of its own, and a
+    bucket access points.
+    """
+
+    def __init__(self, io: FileIO, files: Mapping[str, DataFile]) -> None:
+        self._io = io
+        self._files: dict[str, DataFile] = {}
+        plain = self._plain(pa.array(list(files), pa.string()))
+        for key, file in zip(plain.to_pylist(), files.values(), strict=True):
+            known = self._files.setdefault(key, file)
+            self._compare(file, known.file_path, known.file_size_in_bytes, known.record_count)
+        self._values = pa.array(list(self._files), pa.string())
+
+    def check(self, columns: ManifestColumns, normal: pa.Array) -> None:
+        """Refuse a file of the same path, length and row count as a live one of a manifest.
+
+        Args:
+            normal: The canonical locations of its live files.
+        """
+        plain = self._plain(normal)
+        rows = pc.is_in(plain, value_set=self._values)
+        if not pc.any(rows).as_py():
+            return
+        facts = (
+            columns.column(name).filter(columns.live).filter(rows).to_pylist()
+            for name in ("file_path", "file_size_in_bytes", "record_count")
+        )
+        for key, path, size, count in zip(plain.filter(rows).to_pylist(), *facts, strict=True):
+            self._compare(self._files[key], path, size, count)
+
+    def _compare(self, file: DataFile, path: str, size: int, count: int) -> None:
+        one, other = plain_texts([path, file.file_path], self._io.properties)
+        if (size, count) == (file.file_size_in_bytes, file.record_count) and one != other:
+            raise ValidationError(
+                f"The table may have file {file.file_path} already: {path} has the same path, "
+                "length and row count under another name of a cluster or bucket",
+                hint="Leave it out if they are one file; check_duplicate_files=False of add_files "
+                "adds it if they are not.",
+                path=file.file_path,
+            )
+
+    def _plain(self, locations: pa.Array) -> pa.Array:
+        return plain_locations(locations, self._io.properties, any_cluster=True)

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.array_build import ZERO, scalar, texts
 from icecomb.format.arrow.number_view import numbers_of, truths_of
 from icecomb.format.errors import REPEATED_FILE, ValidationError
-from icecomb.format.evolution.staging import ONTO_PARENT
-from icecomb.format.expressions.column_names import ColumnNames
+from icecomb.format.expressions.binding import ColumnNames
 from icecomb.format.expressions.expression import BooleanExpression, disjunction
 from icecomb.format.manifests.columns import ManifestColumns, cache_key, joined
 from icecomb.format.manifests.manifest import (
@@ -28,11 +27,11 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
-from icecomb.format.operation.conflict import History
+from icecomb.format.operation.conflict import History, PartitionPlaces, PartitionValues
 from icecomb.format.operation.file_match import FileMatcher, Mask
-from icecomb.format.operation.partition_place import PartitionPlaces, PartitionValues
 from icecomb.format.operation.position_rule import VectorRule, check_delete_files, has_identity
 from icecomb.format.operation.snapshot_producer import (
+    ONTO_PARENT,
     SnapshotProducer,
     check_new_file,
     parent_manifests,

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
+from icecomb.format.expressions.expression import (
+    AlwaysTrue,
+    BooleanExpression,
+    EqualTo,
+    IsNaN,
+    IsNull,
+    conjunction,
+    disjunction,
+)
 from icecomb.format.expressions.sql.parser import parse
+from icecomb.format.expressions.term import Reference, UnboundTransform
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -17,20 +27,20 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.merging import MergingProducer
-from icecomb.format.operation.partition_rows import (
-    OTHER_SPEC_HINT,
-    has_other_specs,
-    partition_rows,
-)
 from icecomb.format.operation.snapshot_producer import parent_manifests
-from icecomb.format.spec.partition import partition_key
+from icecomb.format.spec.partition import PartitionSpec, partition_key
 from icecomb.format.spec.snapshot import Operation
+from icecomb.format.spec.transform import IdentityTransform, VoidTransform
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from icecomb.format.expressions.term import Term
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.partition import PartitionField
+    from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
+
 
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
@@ -373,3 +383,56 @@ class ConvertDeletes(RewriteFiles):
 
 def _expression(row_filter: str | BooleanExpression) -> BooleanExpression:
     return parse(row_filter) if isinstance(row_filter, str) else row_filter
+
+
+OTHER_SPEC_HINT: Final = (
+    "rewrite_data_files with the option rewrite-all=true writes the files under the current "
+    "partitioning; then repeat the change"
+)
+
+
+def partition_rows(
+    metadata: TableMetadata, schema: Schema, files: Iterable[DataFile]
+) -> BooleanExpression:
+    """Return the filter that matches the rows of the partitions of data files of any spec."""
+    found = {(file.spec_id, partition_key(file.partition)): file for file in files}
+    return disjunction(
+        _rows_of(metadata.spec_by_id(file.spec_id), schema, file.partition)
+        for file in found.values()
+    )
+
+
+def has_other_specs(manifests: Iterable[ManifestFile], spec_ids: Iterable[int]) -> bool:
+    """Return whether there are data files of other specs than some."""
+    known = frozenset(spec_ids)
+    return any(
+        manifest.content is ManifestContent.DATA
+        and manifest.partition_spec_id not in known
+        and manifest.has_live_files()
+        for manifest in manifests
+    )
+
+
+def _rows_of(spec: PartitionSpec, schema: Schema, values: tuple[Any, ...]) -> BooleanExpression:
+    return conjunction(
+        _compared(_term(field, schema), value)
+        for field, value in zip(spec.fields, values, strict=True)
+        if not isinstance(field.transform, VoidTransform)
+    )
+
+
+def _term(field: PartitionField, schema: Schema) -> Term:
+    name = schema.find_column_name(field.source_id)
+    assert name is not None  # noqa: S101 - a column that files are written by
+    column = Reference(name)
+    if isinstance(field.transform, IdentityTransform):
+        return column
+    return UnboundTransform(field.transform, column)
+
+
+def _compared(term: Term, value: Any) -> BooleanExpression:
+    if value is None:
+        return IsNull(term)
+    if isinstance(value, float) and math.isnan(value):
+        return IsNaN(term)
+    return EqualTo(term, value)

@@ -33,8 +33,8 @@ from icecomb.format.scan.delete_index import PartitionKey, partition_keys
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns
     from icecomb.format.manifests.manifest import DataFile, FileIdentity
+    from icecomb.format.operation.conflict import PartitionValues
     from icecomb.format.operation.file_match import Mask
-    from icecomb.format.operation.partition_place import PartitionValues
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 

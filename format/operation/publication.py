@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import AlreadyPublishedError
-from icecomb.format.evolution.staging import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.input_limit import whole_number
+from icecomb.format.operation.snapshot_producer import PUBLISHED_WAP_ID, WAP_ID
 from icecomb.format.property.table_property import PUBLISHED_SNAPSHOTS
-from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.change.update import SetPropertiesUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
+from icecomb.format.spec.snapshot import NO_PARENT, ancestors_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

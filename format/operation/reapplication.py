@@ -14,10 +14,10 @@ from icecomb.format.errors import (
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.conflict import History
-from icecomb.format.operation.written_schema import WrittenWith
+from icecomb.format.operation.snapshot_producer import WrittenWith
 from icecomb.format.property.table_property import NAME_MAPPING
-from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT, schema_of
+from icecomb.format.spec.snapshot import NO_PARENT, ancestors_of
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -13,9 +13,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.evolution.pending_update import Commit, RecordedUpdate
-from icecomb.format.evolution.staging import staged_snapshot
-from icecomb.format.operation.written_schema import check_moved
-from icecomb.format.spec.ancestry import is_ancestor, latest_ancestor_before
+from icecomb.format.operation.snapshot_producer import check_moved, staged_snapshot
 from icecomb.format.spec.change.requirement import (
     AssertRefSnapshotId,
     AssertTableUUID,
@@ -27,7 +25,13 @@ from icecomb.format.spec.change.update import (
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
-from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from icecomb.format.spec.snapshot import (
+    MAIN_BRANCH,
+    SnapshotRef,
+    SnapshotRefType,
+    is_ancestor,
+    latest_ancestor_before,
+)
 from icecomb.format.spec.values.temporal import human_timestamptz
 
 if TYPE_CHECKING:

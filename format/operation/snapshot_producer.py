@@ -11,16 +11,17 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import checked_text
 from icecomb.format.errors import (
     AlreadyCommittedError,
     CorruptFileError,
+    NoSuchSnapshotError,
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.evolution.staging import is_staged
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -41,18 +42,21 @@ from icecomb.format.manifests.writer import (
     assign_sequence_number,
 )
 from icecomb.format.manifests.written_lists import written_lists
+from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
-from icecomb.format.operation.written_schema import check_branch
 from icecomb.format.property.table_property import (
     MANIFEST_CODEC,
     MANIFEST_LEVEL,
     MANIFEST_TARGET_BYTES,
     SUMMARY_PARTITION_LIMIT,
+    WAP_ENABLED,
 )
 from icecomb.format.spec.change.metadata_builder import time_after
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import AddSnapshotUpdate, Changes, SetSnapshotRefUpdate
+from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.metadata_file import metadata_folder
+from icecomb.format.spec.promotion import unlike_columns
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Snapshot
 from icecomb.format.spec.transform import UnknownTransform, VoidTransform
 
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.storage.file_io import FileIO
+
 
 ROLL_EVERY: Final = 250
 
@@ -527,3 +532,145 @@ def recounted(io: FileIO, manifest: ManifestFile) -> ManifestFile:
     from icecomb.format.manifests.decoder import count_manifest
 
     return count_manifest(io.read(manifest.manifest_path), manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenWith:
+    """The schema and specs that files were written with, to compare with the table at commit."""
+
+    schema: Schema
+    specs: Mapping[int, PartitionSpec]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> WrittenWith:
+        """Return the schema and specs that files of this table are currently written with."""
+        return cls(metadata.schema(), metadata.specs())
+
+    def check(self, now: TableMetadata) -> None:
+        """Refuse a table in which the columns or specs of the files have another meaning."""
+        check_written_schema(self.schema, now.schema())
+        # cleaning up metadata may free the id of a spec, and the next spec may get it
+        specs = now.specs()
+        for spec_id, old in self.specs.items():
+            new = specs.get(spec_id, old)
+            if new.fields != old.fields:
+                raise _refusal(f"partition spec {spec_id} is {new}, the files have {old}")
+
+
+def check_written_schema(written: Schema, now: Schema) -> None:
+    """Refuse files whose columns have another meaning in the current schema.
+
+    A schema that replaced theirs may have reused an id for a column of another type, may have
+    another column under a name, which would be null in all rows, or may have required columns that
+    older files lack.
+    """
+    if written == now:
+        return
+    if changed := changed_column(written, now):
+        raise _refusal(changed)
+    for field in now.fields:
+        if (
+            field.required
+            and field.initial_default is None
+            and not written.contains(field.field_id)
+        ):
+            raise _refusal(f"the rows have no column {field.name!r}, which is required now")
+
+
+def changed_column(written: Schema, now: Schema) -> str | None:
+    """Describe the first column that would be read with other values, or not under its name."""
+    unlike = unlike_columns(written, now)
+    for field_id in sorted(written.field_ids):
+        old, name = written.find_field(field_id), written.find_column_name(field_id) or ""
+        if field_id in unlike:
+            field = now.find_field(field_id)
+        elif not now.contains(field_id) and now.contains(name):
+            field = now.find_field(name)
+        else:
+            continue
+        return (
+            f"column {name!r} is {field.field_type} (id {field.field_id}), the rows have "
+            f"{old.field_type} (id {field_id}) there"
+        )
+    return None
+
+
+def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) -> None:
+    """Refuse to write to a branch that is read with other columns than the table has.
+
+    `main` has the table's columns; files of it with other columns are refused when they are read.
+    """
+    if head is not None and branch != MAIN_BRANCH:
+        check_moved(
+            metadata,
+            head,
+            f"Cannot write to branch {branch!r}, which is of an older table",
+            f"Read its rows by snapshot id {head.snapshot_id}, and write them to the table again; "
+            "remove the branch, or point it to a snapshot of the current table.",
+        )
+
+
+def check_moved(metadata: TableMetadata, snapshot: Snapshot, refused: str, hint: str) -> None:
+    """Refuse a snapshot whose values the current schema would read as other values."""
+    own, now = reading_schema(metadata, snapshot), metadata.schema()
+    if own is not now and (changed := changed_column(own, now)):
+        raise ValidationError(f"{refused}: the table's {changed}", hint=hint)
+
+
+def check_no_ids_since(base: TableMetadata, branch: str, start: int | None) -> None:
+    """Refuse rows that were moved without ids to a table whose rows may have got ids since.
+
+    The first commit after an upgrade to format version 3 gives ids to all rows of its branch.
+    """
+    head = base.snapshot_by_name(branch if branch in base.refs else MAIN_BRANCH)
+    if base.format_version < 3 or head is None or head.snapshot_id == start:
+        return
+    raise VectorConflictError(
+        f"Snapshot {head.snapshot_id} may have given ids to rows that were read without ids from "
+        f"snapshot {start}, and would lose them",
+        hint="Load the table again and repeat the operation.",
+        snapshot_id=head.snapshot_id,
+    )
+
+
+def _refusal(what: str) -> ValidationError:
+    return ValidationError(
+        f"The table was changed while rows were written to it: {what}",
+        hint="Load the table again and write the rows again.",
+    )
+
+
+WAP_ID: Final = "wap.id"
+"""The summary key of a staged snapshot's id, chosen by its writer."""
+PUBLISHED_WAP_ID: Final = "published-wap-id"
+"""The summary key of the `WAP_ID` of the staged change that a snapshot published."""
+
+ONTO_PARENT: Final = "icecomb.onto-parent"
+"""The summary key that marks an append whose rows depend on the content of its parent."""
+
+
+def is_audited(metadata: TableMetadata) -> bool:
+    """Return whether the table's property `WAP_ENABLED` is true."""
+    return WAP_ENABLED.of(metadata.properties)
+
+
+def is_staged(metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -> bool:
+    """Return whether an operation with these snapshot properties is staged, on no branch."""
+    return is_audited(metadata) and WAP_ID in snapshot_properties
+
+
+def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
+    """Return the only snapshot that was staged under an id."""
+    found = [s for s in metadata.snapshots if (s.summary or {}).get(WAP_ID) == wap_id]
+    if not found:
+        raise NoSuchSnapshotError(
+            f"Nothing was staged under {WAP_ID} {wap_id!r}",
+            hint="It may have expired; list the table's snapshots.",
+        )
+    if len(found) > 1:
+        ids = ", ".join(str(snapshot.snapshot_id) for snapshot in found)
+        raise ValidationError(
+            f"{len(found)} snapshots were staged under {WAP_ID} {wap_id!r}: {ids}",
+            hint="Cherry-pick one of them by its id.",
+        )
+    return found[0]

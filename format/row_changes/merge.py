@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from icecomb.format.arrow.batch_stream import GivenRows
 from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.row_selection import (
     in_parts,
@@ -21,16 +22,16 @@ from icecomb.format.arrow.row_selection import (
     take_rows,
     whole_column,
 )
-from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
-from icecomb.format.row_changes.key_columns import (
+from icecomb.format.row_changes.key_index import (
     KEY_BATCH_ROWS,
+    KeyIndex,
+    Rows,
     key_field,
     key_filter,
     key_text,
 )
-from icecomb.format.row_changes.key_index import KeyIndex, Rows
 from icecomb.format.row_changes.merge_clause import (
     Action,
     Mask,
@@ -40,10 +41,9 @@ from icecomb.format.row_changes.merge_clause import (
     prepared,
 )
 from icecomb.format.row_changes.merge_condition import MergeCondition
-from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides, may_name
 from icecomb.format.row_changes.row_level_change import RowLevelChange, row_ids, row_level_change
-from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.position_delete import Positions
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import (

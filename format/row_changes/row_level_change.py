@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from icecomb.format.arrow.batch_filter import filtered
+from icecomb.format.arrow.batch_stream import filtered
 from icecomb.format.arrow.number_view import mask_of, numbers_of
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.operation.conflict import index_key
@@ -25,10 +26,7 @@ from icecomb.format.operation.position_rule import shared_files
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.property.table_property import DELETE_GRANULARITY
-from icecomb.format.row_changes.file_replacement import FileReplacement
-from icecomb.format.row_changes.no_change import NoChange
-from icecomb.format.row_changes.position_delta import PositionDelta
-from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
 from icecomb.format.rows.deletes.deletion_vector import decode_vector, encode_vector
 from icecomb.format.rows.deletes.deletion_vector_writer import (
     OlderDeletes,
@@ -45,8 +43,9 @@ from icecomb.format.spec.schema import Schema
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from icecomb.format.arrow.row_stream import GivenRows
+    from icecomb.format.arrow.batch_stream import GivenRows
     from icecomb.format.manifests.manifest import DataFile, FileIdentity
+    from icecomb.format.operation.overwrite import ReplacePartitions
     from icecomb.format.row_changes.key_index import Rows
 
 
@@ -374,3 +373,82 @@ def _without(batch: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
     first = int(own[0])
     mask = live_mask(positions, first, int(own[-1]) - first + 1)
     return batch if mask is None else filtered(batch, mask_of(mask[own - first]))
+
+
+@dataclass(frozen=True, slots=True)
+class PositionDelta:
+    """The files of a merge-on-read change, and the conditions under which it conflicts.
+
+    Conflicts are those of Iceberg Java's writes from Spark: always that a file with deleted rows
+    was rewritten; if rows are replaced, also that it was removed or that matching rows were
+    deleted; if the change is serializable, also that matching rows were added.
+    """
+
+    rows: BooleanExpression
+    added: Sequence[DataFile]
+    deletes: Sequence[DataFile]
+    referenced: Collection[str]
+    replaces_rows: bool
+    serializable: bool
+    by_lineage: bool = False
+
+    def add_to(self, operation: RowDelta) -> None:
+        """Add the files and the checks to an operation that knows its starting snapshot."""
+        operation.conflict_detection_filter(self.rows)
+        for file in self.added:
+            operation.add_rows(file)
+        for file in self.deletes:
+            operation.add_deletes(file)
+        operation.validate_data_files_exist(self.referenced)
+        if self.replaces_rows:
+            operation.validate_deleted_files().validate_no_conflicting_delete_files()
+        if self.serializable:
+            operation.validate_no_conflicting_data_files()
+        if self.by_lineage:
+            operation.found_by_lineage()
+
+
+@dataclass(frozen=True, slots=True)
+class FileReplacement:
+    """The files of a copy-on-write change, and the conditions under which it conflicts.
+
+    Args:
+        rows: The filter of the change: commits about other rows are not conflicts.
+        serializable: Whether rows added by other writers are a conflict.
+        relied_on: Other data files, which must not lose rows.
+        left_alone: Delete files that apply to removed data files only.
+    """
+
+    rows: BooleanExpression
+    added: Sequence[DataFile]
+    removed: Sequence[DataFile]
+    serializable: bool
+    relied_on: Sequence[DataFile] = ()
+    left_alone: Sequence[DataFile] = ()
+
+    def add_to(self, operation: OverwriteFiles) -> None:
+        """Add the files and the checks to an operation that knows its starting snapshot."""
+        operation.conflict_detection_filter(self.rows).validate_files_unchanged(self.relied_on)
+        for file in self.removed:
+            operation.delete_data_file(file)
+        for file in self.left_alone:
+            operation.remove_deletes(file)
+        replace_by(operation, self.added, serializable=self.serializable)
+
+
+def replace_by(
+    operation: OverwriteFiles | ReplacePartitions,
+    added: Sequence[DataFile],
+    *,
+    serializable: bool,
+) -> None:
+    """Add the new files and the checks to an operation that knows which files it removes.
+
+    Conflicts are those of Iceberg Java's writes from Spark: always that matching rows were deleted;
+    if the change is serializable, also that matching rows were added.
+    """
+    for file in added:
+        operation.append_data_file(file)
+    operation.validate_no_conflicting_deletes()
+    if serializable:
+        operation.validate_no_conflicting_data()

@@ -11,24 +11,22 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.operation.conflict import index_key
-from icecomb.format.operation.overwrite import ReplacePartitions
-from icecomb.format.operation.partition_rows import has_other_specs, partition_rows
+from icecomb.format.operation.overwrite import ReplacePartitions, has_other_specs, partition_rows
 from icecomb.format.operation.snapshot_producer import parent_manifests
-from icecomb.format.row_changes.file_replacement import replace_by
-from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_level_change import (
     CopyOnWrite,
     RowLevelChange,
+    replace_by,
     row_level_change,
 )
-from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import LINEAGE_IDS, ROW_POSITION
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
 
 if TYPE_CHECKING:
-    from icecomb.format.arrow.row_stream import GivenRows
+    from icecomb.format.arrow.batch_stream import GivenRows
     from icecomb.format.rows.deletes.position_delete import Positions
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.scan.delete_index import PartitionKey

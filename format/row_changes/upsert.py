@@ -16,25 +16,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.arrow.batch_stream import GivenRows
 from icecomb.format.arrow.row_selection import (
     filtered_table,
     rows_at_once,
     take_rows,
     whole_column,
 )
-from icecomb.format.arrow.row_stream import GivenRows
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
-from icecomb.format.row_changes.key_columns import (
+from icecomb.format.row_changes.key_index import (
     KEY_BATCH_ROWS,
+    KeyIndex,
+    Rows,
     key_field,
     key_filter,
     key_text,
 )
-from icecomb.format.row_changes.key_index import KeyIndex, Rows
-from icecomb.format.row_changes.no_change import NoChange
 from icecomb.format.row_changes.row_level_change import row_ids, row_level_change
-from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
+from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.arrow_projection import Projection
 from icecomb.format.rows.values.metadata_columns import (
@@ -43,8 +43,7 @@ from icecomb.format.rows.values.metadata_columns import (
     ROW_POSITION,
     lineage,
 )
-from icecomb.format.rows.write.data_writer import FrameProjections, in_pieces
-from icecomb.format.rows.write.frame_check import check_required
+from icecomb.format.rows.write.data_writer import FrameProjections, check_required, in_pieces
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import BinaryType, NestedField, StringType, UnknownType

@@ -25,8 +25,8 @@ from icecomb.format.errors import (
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import LINEAGE, metadata_column
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.spec.ancestry import is_ancestor
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.snapshot import is_ancestor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

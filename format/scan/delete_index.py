@@ -24,7 +24,7 @@ from icecomb.format.arrow.number_view import Longs, group_numbers, numbers_of, t
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
-from icecomb.format.rows.deletes.path_range import PathRange, path_range
+from icecomb.format.rows.deletes.position_delete import PathRange, path_range
 from icecomb.format.rows.deletes.vector_reader import damaged_vector, several_vectors
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.scan.equality_ranges import EqualityRanges

@@ -12,14 +12,12 @@ from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.spec.ancestry import ancestors_of
-from icecomb.format.spec.snapshot import Operation, Snapshot
+from icecomb.format.spec.snapshot import Operation, Snapshot, ancestors_of
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
     from icecomb.format.scan.delete_index import DeleteFileIndex
-    from icecomb.format.scan.planning_metrics import PlanningMetrics
-    from icecomb.format.scan.scan_planner import ScanPlanner
+    from icecomb.format.scan.scan_planner import PlanningMetrics, ScanPlanner
     from icecomb.format.spec.partition import PartitionSpec
 
 

@@ -57,7 +57,6 @@ from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE_ID
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.equality_ranges import comparable_columns
-from icecomb.format.scan.planning_metrics import PlanningMetrics
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType
@@ -66,6 +65,7 @@ from icecomb.format.storage.file_io import FileIO
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
+
 
 _WORKERS = min(4, os.cpu_count() or 1)
 _ChosenDeletes = tuple[ManifestColumns, "list[int] | None", bool]
@@ -460,3 +460,22 @@ def _first_files(selected: Selected, rows: int) -> tuple[int, int]:
     short = int(pc.sum(pc.less(so_far, scalar(rows, pa.int64()))).as_py() or 0)
     count = min(short + 1, selected.count)
     return count, int(so_far[count - 1].as_py()) if count else 0
+
+
+@dataclass(slots=True)
+class PlanningMetrics:
+    """Counts of one scan, updated by planning and named like Iceberg's scan metrics.
+
+    Manifests that were not scanned were skipped. Skipped files are those in scanned manifests that
+    cannot match or apply; the counts by kind of delete are of files that may apply.
+    """
+
+    total_data_manifests: int = 0
+    scanned_data_manifests: int = 0
+    skipped_data_files: int = 0
+    total_delete_manifests: int = 0
+    scanned_delete_manifests: int = 0
+    skipped_delete_files: int = 0
+    positional_delete_files: int = 0
+    deletion_vectors: int = 0
+    equality_delete_files: int = 0

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.file_aggregates import Aggregate
     from icecomb.format.scan.plan_batch import PlannedBatches
-    from icecomb.format.scan.planning_metrics import PlanningMetrics
-    from icecomb.format.scan.scan_planner import ScanPlanner
+    from icecomb.format.scan.scan_planner import PlanningMetrics, ScanPlanner
     from icecomb.format.scan.top_rows import TopRows
     from icecomb.format.spec.partition import PartitionSpec
 

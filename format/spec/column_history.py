@@ -11,8 +11,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.promotion import unlike_columns
+from icecomb.format.spec.snapshot import NO_PARENT, ancestors_of
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -29,7 +29,7 @@ from icecomb.format.spec.schema import (
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder, assign_fresh_sort_order_ids
 from icecomb.format.spec.transform import VoidTransform
-from icecomb.format.spec.values.json_sequence import JsonSequence
+from icecomb.format.spec.values.json_object import JsonSequence
 from icecomb.format.spec.values.temporal import human_timestamptz
 
 if TYPE_CHECKING:

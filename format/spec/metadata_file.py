@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 import uuid
 import zlib
 from contextlib import suppress
@@ -15,11 +16,13 @@ from icecomb.format.input_limit import METADATA, check_json, decompressed
 from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
+from icecomb.format.spec.values.temporal import human_timestamptz
 from icecomb.format.storage.local_names import check_local_names
 from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
+
 
 _SUFFIX: Final = ".metadata.json"
 _GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")
@@ -226,3 +229,24 @@ def metadata_version(location: str) -> int:
     name = location.rsplit("/", 1)[-1]
     head, dash, _ = name.partition("-")
     return int(head) if dash and _VERSION.fullmatch(head) else -1
+
+
+_ALLOWED_MS: Final = 60_000
+"""How far apart clocks may be; Iceberg Java refuses metadata that goes back by more."""
+
+
+def clock_skew(metadata: TableMetadata) -> str | None:
+    """Return what a table's time in the future means, for people; None if it has none."""
+    ahead = metadata.last_updated_ms - time.time_ns() // 1_000_000
+    if ahead <= _ALLOWED_MS:
+        return None
+    seconds = ahead // 1000
+    amount = f"{seconds} s" if seconds < 7200 else f"{seconds // 3600} h"
+    if seconds >= 172_800:
+        amount = f"{seconds // 86_400} days"
+    at = human_timestamptz(metadata.last_updated_ms * 1000)
+    return (
+        f"its newest version is of {at}, {amount} ahead of this machine's clock: as times must "
+        "ascend, commits until then are stamped a millisecond after each other, which time travel "
+        "and expiry by age go by"
+    )

@@ -31,8 +31,13 @@ from icecomb.format.spec.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, SortOrder
-from icecomb.format.spec.values.json_object import optional, required
-from icecomb.format.spec.values.json_sequence import JsonSequence, json_text, lazily
+from icecomb.format.spec.values.json_object import (
+    JsonSequence,
+    json_text,
+    lazily,
+    optional,
+    required,
+)
 
 _T = TypeVar("_T")
 _NO_SNAPSHOT: Final = -1

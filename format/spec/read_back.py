@@ -24,7 +24,7 @@ from icecomb.format.spec.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.spec.sort import SortOrder
-from icecomb.format.spec.values.json_sequence import lazily
+from icecomb.format.spec.values.json_object import lazily
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

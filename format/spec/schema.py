@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
-from icecomb.format.argument import checked_int, checked_members, members_or_named
+from icecomb.format.argument import (
+    checked_int,
+    checked_members,
+    json_of_pyiceberg,
+    members_or_named,
+    name_of_type,
+)
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.types import (
@@ -28,6 +34,7 @@ from icecomb.format.spec.values.json_object import extra_field, unknown_members
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 INITIAL_SCHEMA_ID = 0
 MAX_LEVELS = 99
@@ -553,3 +560,36 @@ def _build_index(fields: tuple[NestedField, ...]) -> _Index:
 
     add(fields, "", "", None)
     return _Index(by_id, {**short, **names}, name_by_id, parents, repeated)
+
+
+_OF_FRAMES: Final = {
+    "pandas": "Give pa.Schema.from_pandas(frame).",
+    "polars": "Give frame.to_arrow().schema.",
+}
+
+
+def as_schema(schema: Schema | pa.Schema, format_version: int) -> Schema:
+    """Convert a schema of PyIceberg or Arrow to an Iceberg schema; Arrow fields get ids.
+
+    Arrow's timestamps of nanoseconds become columns of microseconds where the format version has no
+    others.
+    """
+    if isinstance(schema, Schema):
+        check_depth(f.field_type for f in schema.fields)
+        return schema
+    if isinstance(raw := json_of_pyiceberg(schema), dict):
+        return Schema.from_json(raw, ids_may_repeat=True)
+    import pyarrow as pa
+
+    from icecomb.format.spec.arrow_schema import check_arrow_depth, pyarrow_to_schema
+
+    if not isinstance(schema, pa.Schema):
+        of_frame = isinstance(getattr(schema, "schema", None), pa.Schema)
+        library = type(schema).__module__.partition(".")[0]
+        raise SchemaError(
+            f"A schema is Schema(...) or pa.schema(...), not {name_of_type(schema)}",
+            hint="Give its .schema." if of_frame else _OF_FRAMES.get(library, "Give one of these."),
+        )
+
+    check_arrow_depth(schema)
+    return pyarrow_to_schema(schema, nanoseconds=format_version >= V3_FORMAT_VERSION)

@@ -15,11 +15,9 @@ from icecomb.format.rows.deletes.puffin_file import PuffinReader
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS, ArrowScan
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.spec.ancestry import ancestors_of
-from icecomb.format.spec.snapshot import Operation
+from icecomb.format.spec.snapshot import Operation, ancestors_of
 from icecomb.format.spec.types import PrimitiveType, UUIDType
-from icecomb.format.statistics.statistics_file import newest_statistics
-from icecomb.format.statistics.theta_sketch import BLOB_TYPE, ThetaSketch
+from icecomb.format.statistics.statistics_file import BLOB_TYPE, ThetaSketch, newest_statistics
 
 if TYPE_CHECKING:
     from icecomb.format.rows.deletes.puffin_file import Blob

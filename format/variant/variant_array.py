@@ -18,8 +18,7 @@ from icecomb.format.spec.types import VariantType
 from icecomb.format.spec.values.decimal_value import scaled
 from icecomb.format.spec.values.temporal import MICROS_PER_DAY
 from icecomb.format.variant import layout
-from icecomb.format.variant.dictionary import name_of, names_of
-from icecomb.format.variant.encoder import encode
+from icecomb.format.variant.encoder import encode, name_of, names_of
 from icecomb.format.variant.json_text import json_text, parse_json
 
 VARIANT_ARROW: Final = type_to_pyarrow(VariantType())

@@ -69,9 +69,8 @@ from icecomb.spark.planner.scan.scan import Scans
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.streams.streams import Streams
 from icecomb.spark.planner.table.catalogs import Catalogs
-from icecomb.spark.planner.table.staging import StagedTables
 from icecomb.spark.planner.table.states import TableStates
-from icecomb.spark.planner.table.tables import Tables
+from icecomb.spark.planner.table.tables import StagedTables, Tables
 from icecomb.spark.planner.table.views import Views
 from icecomb.spark.planner.transport.transport import Answer, Handler
 from icecomb.spark.planner.write.deletes import Deletes

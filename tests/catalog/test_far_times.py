@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.row_changes.key_columns import key_text
+from icecomb.format.row_changes.key_index import key_text
 from icecomb.format.spec.types import DateType, NestedField, TimestampType
 from icecomb.spark.planner.scan.metadata_rows import _for_spark
 from tests.rings import sampled

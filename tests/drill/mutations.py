@@ -8,7 +8,7 @@ MUTATIONS = [
     # format/arrow
     Mutation(
         "a null that a null struct hides stays in a required field",
-        "format/arrow/hidden_null.py",
+        "format/arrow/plain_layout.py",
         "children = [_shown(array.field(n), required=not f.nullable) for n, f in enumerate(kind)]",
         "children = [_shown(array.field(n)) for n, f in enumerate(kind)]",
         ("tests/format/arrow/test_hidden_null.py",),
@@ -385,7 +385,7 @@ MUTATIONS = [
     # format/evolution
     Mutation(
         "a required column comes back where rows were written without it",
-        "format/evolution/deleted_column.py",
+        "format/evolution/schema_edit.py",
         "return written is None or not written.contains(field_id)",
         "return False",
         ("tests/format/evolution/test_undelete_column.py",),
@@ -406,7 +406,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a default is cut to a value of its type",
-        "format/evolution/given_default.py",
+        "format/evolution/schema_edit.py",
         "if not found.exact or found.above_all:",
         "if found.above_all:",
         ("tests/format/evolution/test_given_default.py",),
@@ -631,7 +631,7 @@ MUTATIONS = [
     ),
     Mutation(
         "paths upside down are believed",
-        "format/rows/deletes/path_range.py",
+        "format/rows/deletes/position_delete.py",
         "if lower is not None and upper is not None and lower > upper:",
         "if False:",
         ("tests/format/rows/deletes/test_path_range.py",),
@@ -702,7 +702,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what others have added is no conflict for a change that replaces files",
-        "format/row_changes/file_replacement.py",
+        "format/row_changes/row_level_change.py",
         "    if serializable:",
         "    if False:",
         (
@@ -712,14 +712,14 @@ MUTATIONS = [
     ),
     Mutation(
         "what others have deleted is no conflict for a change that replaces files",
-        "format/row_changes/file_replacement.py",
+        "format/row_changes/row_level_change.py",
         "operation.validate_no_conflicting_deletes()",
         "pass",
         ("tests/catalog/table/test_row_operations.py",),
     ),
     Mutation(
         "a row that an upsert found, and others deleted, is not missed",
-        "format/row_changes/file_replacement.py",
+        "format/row_changes/row_level_change.py",
         ".validate_files_unchanged(self.relied_on)",
         "",
         ("tests/catalog/test_concurrent_changes.py",),
@@ -965,7 +965,7 @@ MUTATIONS = [
     # format/relocation
     Mutation(
         "a prefix that ends inside a path element is replaced",
-        "format/relocation/location_change.py",
+        "format/relocation/route.py",
         'return rest if rest.startswith("/") and not _DOTTED.search(rest) else None',
         "return None if _DOTTED.search(rest) else rest",
         ("tests/format/relocation/test_location_change.py",),
@@ -1096,7 +1096,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a request of a moment ago is thought to be too late",
-        "catalog/commit/commit_status.py",
+        "catalog/hive/view_commit_status.py",
         "return time.time() * 1000 - timestamp_ms > OLD_MS",
         "return time.time() * 1000 - timestamp_ms > 0",
         ("tests/catalog/commit/test_late_requests_of_commits.py",),

@@ -15,8 +15,8 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.manifests.writer import ManifestWriter
 from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.conflict import PartitionPlaces
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles
-from icecomb.format.operation.partition_place import PartitionPlaces
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.evolution.given_default import given_default
+from icecomb.format.evolution.schema_edit import given_default
 from icecomb.format.expressions.sql.constant import constant_of
 from icecomb.format.spec.types import (
     BinaryType,

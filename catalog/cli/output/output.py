@@ -12,15 +12,20 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from icecomb.catalog.cli.output.terminal import printable_json, write_json, write_line
 from icecomb.catalog.report.finding import Finding
 from icecomb.format.printable_text import printable
 from icecomb.format.spec.values.temporal import iso_timestamp
 from icecomb.format.storage.temporary_file import cannot_keep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _MEASURED: Final = 1000
 """Number of rows that set the widths of a list's columns; later rows are printed as read."""
@@ -310,3 +315,50 @@ def _plain(value: Any, otherwise: Any) -> str:
 
 def _iso(value: Any) -> str:
     return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
+
+
+def row_values(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    """Convert rows to dicts; times that Python does not have are ISO 8601 text.
+
+    Those are dates and times before year 1 and after 9999, and all times in nanoseconds.
+    """
+    if not any(_has_nanoseconds(field.type) for field in batch.schema):
+        with suppress(OverflowError, ValueError):
+            rows: list[dict[str, Any]] = batch.to_pylist()
+            return rows
+    columns = [[_value(scalar) for scalar in column] for column in batch.columns]
+    names = batch.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    from icecomb.format.spec.arrow_schema import child_fields
+
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "ns")
+    return any(_has_nanoseconds(field.type) for field in child_fields(kind))
+
+
+def _value(scalar: Any) -> Any:
+    import pyarrow as pa
+
+    from icecomb.format.spec.values.temporal import human_date, iso_timestamp, iso_timestamp_ns
+
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.StructScalar):
+        return {name: _value(child) for name, child in scalar.items()}
+    if isinstance(scalar, pa.MapScalar):
+        return [tuple(_value(entry).values()) for entry in scalar.values]
+    if isinstance(scalar, pa.ListScalar):
+        return [_value(item) for item in scalar.values]
+    if pa.types.is_timestamp(scalar.type) and scalar.type.unit == "ns":
+        return iso_timestamp_ns(scalar.value) + ("+00:00" if scalar.type.tz else "")
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        if pa.types.is_date(scalar.type):
+            return human_date(scalar.value)
+        return iso_timestamp(scalar.value) + ("+00:00" if scalar.type.tz else "")

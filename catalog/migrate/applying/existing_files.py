@@ -19,6 +19,7 @@ from icecomb.catalog.migrate.source.source import (
     parquet_by_position,
     partition_name,
     skipped_rows,
+    spark_findings,
     table_folder,
 )
 from icecomb.catalog.migrate.source.source_files import (
@@ -28,7 +29,6 @@ from icecomb.catalog.migrate.source.source_files import (
     shared_folders,
 )
 from icecomb.catalog.migrate.source.source_schema import narrow_columns
-from icecomb.catalog.migrate.source.spark_source import spark_findings
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.errors import ValidationError
 from icecomb.format.rows.write.partition_path import path_values, value_of_text

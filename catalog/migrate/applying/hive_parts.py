@@ -24,11 +24,9 @@ from icecomb.catalog.migrate.journal.dropped_partitions import (
     values_of,
 )
 from icecomb.catalog.migrate.journal.file_history import TAKEN_IN
-from icecomb.catalog.migrate.journal.journal import Journal, Step
+from icecomb.catalog.migrate.journal.journal import Journal, Step, lasting_id
 from icecomb.catalog.migrate.journal.late_write import find_late_writes
-from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
-from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries
-from icecomb.catalog.migrate.journal.stated_files import lasting_id
+from icecomb.catalog.migrate.journal.overwritten_entry import RestoredEntries, find_overwritten
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.catalog.migrate.source.source_files import PartitionFolder, list_folders

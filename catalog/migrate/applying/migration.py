@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from icecomb.catalog.commit.commit import check_format_version
 from icecomb.catalog.hive.engine import engine_names, engine_properties
@@ -22,7 +22,6 @@ from icecomb.catalog.hive.parameters import pointed
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
-from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import (
     MigrationContext,
@@ -30,24 +29,28 @@ from icecomb.catalog.migrate.journal.context import (
     remove_empty_folder,
 )
 from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
-from icecomb.catalog.migrate.journal.journal import Journal, Step, start_journal
+from icecomb.catalog.migrate.journal.journal import (
+    Journal,
+    PartitionPages,
+    Step,
+    keep_files,
+    start_journal,
+)
 from icecomb.catalog.migrate.journal.overwritten_entry import (
     DROPPED,
     dropped_commits,
     find_overwritten,
 )
-from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
-from icecomb.catalog.migrate.journal.stated_files import keep_files
 from icecomb.catalog.migrate.journal.vouching import check_vouched
 from icecomb.catalog.migrate.journal.writer_in_flight import WAIT_S, WritersInFlight
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.neighbor import RECENT
 from icecomb.catalog.migrate.planning.obstacle import constraint_findings
 from icecomb.catalog.migrate.planning.survey import plan_source
-from icecomb.catalog.migrate.source.mapping import mapping_of
-from icecomb.catalog.migrate.source.source import iceberg_properties
+from icecomb.catalog.migrate.source.source import iceberg_properties, mapping_of
+from icecomb.catalog.migrate.source.source_files import folder_listings
 from icecomb.catalog.report.finding import Finding
-from icecomb.catalog.report.progress import THREADS
+from icecomb.catalog.report.progress import THREADS, workers
 from icecomb.catalog.table.takeover import BlockedError
 from icecomb.format.argument import property_texts
 from icecomb.format.errors import (
@@ -436,4 +439,39 @@ def _migrated(table: str, journal: Journal) -> Migrated:
         facts["files"],
         facts["rows"],
         journal.location,
+    )
+
+
+ROUNDS: Final = 3
+"""How often a table is planned while writers keep changing it."""
+
+
+def is_unchanged(
+    context: MigrationContext,
+    table: HiveTable,
+    plan: MigrationPlan,
+    partitions: PartitionPages,
+    threads: int,
+) -> bool:
+    """Return whether table, partitions and files are unchanged since they were planned."""
+    if context.entry.load() != table:
+        return False
+    states = plan.folder_states
+    if states is None:
+        return partitions.is_current()
+    # Others wait for the lock, so storage is listed while the metastore answers. The metastore's
+    # calls stay in this thread, which is pinned to the server that granted the lock.
+    listed = folder_listings(context.io, states.folders, context.progress, threads)
+    with workers(1) as other:
+        same = other.submit(states.match, listed)
+        return partitions.is_current() and same.result()
+
+
+def keeps_changing(context: MigrationContext) -> MigrationError:
+    """Return the error after the last round."""
+    name = f"{context.database}.{context.name}"
+    return MigrationError(
+        f"{name} changed during each of {ROUNDS} attempts",
+        hint="stop its writers, then try again",
+        table=name,
     )

@@ -10,14 +10,16 @@ from icecomb.catalog.hive.engine import engine_names, engine_properties
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.applying.migration import (
+    ROUNDS,
     MigrationBlockedError,
     file_mapping,
     given_properties,
+    is_unchanged,
+    keeps_changing,
 )
-from icecomb.catalog.migrate.applying.staleness import ROUNDS, is_unchanged, keeps_changing
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.context import MigrationContext
-from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
+from icecomb.catalog.migrate.journal.journal import PartitionPages
 from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.source import iceberg_properties

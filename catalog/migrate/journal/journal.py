@@ -37,8 +37,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import count, islice
-from typing import Any, Final
+from io import BytesIO
+from itertools import count, islice, zip_longest
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.hive.thrift.entity_json import (
@@ -48,7 +52,10 @@ from icecomb.catalog.hive.thrift.entity_json import (
     table_to_json,
 )
 from icecomb.catalog.hive.thrift.grants import PartitionGrant
+from icecomb.catalog.hive.thrift.partitions import Partitions
+from icecomb.catalog.hive.thrift.thrift_codec import partition_from_wire
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.source.spool import Spool, batch_of
 from icecomb.format.errors import (
     CorruptFileError,
     FileAlreadyExistsError,
@@ -57,10 +64,15 @@ from icecomb.format.errors import (
     NoSuchFileError,
     reason_of,
 )
+from icecomb.format.rows.parquet.own_table import OwnTable
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
 from icecomb.format.storage.own_file import create_own
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 FOLDER: Final = "_icecomb_migration"
 COPIES: Final = "_icecomb_journals"
@@ -598,3 +610,117 @@ def _sha256(data: bytes) -> str:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+_FILES: Final = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("mtime", pa.int64()), ("id", pa.int64())]
+)
+
+
+_BATCH: Final = 10_000
+
+
+def keep_files(journal: Journal, pages: Iterable[list[FileStatus]]) -> None:
+    """Keep the statuses in storage of the files that are taken over."""
+    for number, page in enumerate(pages):
+        rows = [(one.location, one.size, one.mtime_ms, lasting_id(one)) for one in page]
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(one, kind) for one, kind in zip(columns, _FILES.types, strict=True)]
+        out = BytesIO()
+        pq.write_table(pa.Table.from_arrays(arrays, schema=_FILES), out, compression="zstd")
+        journal.create(_name(number), out.getvalue())
+
+
+def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
+    """Yield pages of the files as they were planned; none for journals of older versions."""
+    for number in count():
+        location = f"{journal.location}/{_name(number)}"
+        try:
+            data = journal.read(_name(number))
+        except NoSuchFileError:
+            return
+        try:
+            page = list(_statuses(data))
+        except ValueError as error:
+            raise CorruptFileError(
+                f"{location} is not what was written: {error}",
+                hint="restore the journal from a backup",
+                path=location,
+            ) from error
+        yield page
+
+
+def _statuses(data: bytes) -> Iterator[FileStatus]:
+    """Yield the statuses in a page.
+
+    Raises:
+        ValueError: If it is not what was written.
+    """
+    for batch in OwnTable(data, _FILES, nulls=False).batches(_BATCH):
+        yield from map(FileStatus, *(column.to_pylist() for column in batch.columns))
+
+
+def lasting_id(status: FileStatus) -> int:
+    """Return the id of a file that is the same on every host, or 0."""
+    # A local file's id depends on the number of its device, which differs between hosts, and on
+    # the time when its permissions changed.
+    return 0 if status.location.startswith(("/", "file:")) else status.file_id
+
+
+def _name(number: int) -> str:
+    return f"files-{number:05}.parquet"
+
+
+_PAGES: Final = pa.schema([pa.field("partition", pa.binary(), nullable=False)])
+
+
+class PartitionPages:
+    """The partitions of one table; a context manager that releases the disk space at its end."""
+
+    def __init__(self, partitions: Partitions, table: HiveTable) -> None:
+        self._partitions = partitions
+        self._table = table
+        self._pages = Spool(_PAGES)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # an empty spool would look like a table without partitions
+        del self._pages
+
+    def read(self) -> Iterator[HivePartition]:
+        """Yield the metastore's current partitions, and keep them on the local disk."""
+        self._pages = Spool(_PAGES)
+        for page in self._asked():
+            self._pages.append(batch_of(_PAGES, [(one,) for one in page]))
+            yield from map(partition_from_wire, page)
+
+    def kept(self) -> Iterator[HivePartition]:
+        """Yield the kept partitions again."""
+        for page in self._kept():
+            yield from map(partition_from_wire, page)
+
+    def is_current(self) -> bool:
+        """Return whether the metastore still has exactly these partitions."""
+        return all(
+            now is not None
+            and then is not None
+            and (now == then or _decoded(now) == _decoded(then))
+            for now, then in zip_longest(self._asked(), self._kept())
+        )
+
+    def _asked(self) -> Iterator[list[bytes]]:
+        if self._table.partition_keys:
+            database, name = self._table.database, self._table.name
+            for names in self._partitions.name_pages(database, name):
+                yield self._partitions.encoded(database, name, names)
+
+    def _kept(self) -> Iterator[list[bytes]]:
+        for batch in self._pages:
+            yield batch.column(0).to_pylist()
+
+
+def _decoded(page: list[bytes]) -> list[HivePartition]:
+    # A server may send the same parameters in another order.
+    return list(map(partition_from_wire, page))

@@ -13,8 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
-from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.journal.stated_files import kept_files, lasting_id
+from icecomb.catalog.migrate.journal.journal import Journal, Step, kept_files, lasting_id
 from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.catalog.migrate.source.source import null_name, partition_folder, table_folder
 from icecomb.catalog.migrate.source.source_files import (

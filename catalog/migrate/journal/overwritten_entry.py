@@ -7,12 +7,13 @@ the partitions that were removed before.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from icecomb.catalog.hive.metadata_files import TrailFile, read_trail
 from icecomb.catalog.hive.parameters import METADATA_LOCATION
-from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.format.errors import MigrationError
 from icecomb.format.shell_command import shell_command
@@ -97,3 +98,46 @@ def _newest(io: FileIO, table: HiveTable, journal: Journal) -> TrailFile | None:
     first = {"uuid": prepared["uuid"], METADATA_LOCATION: prepared["metadata-location"]}
     files = read_trail(io, replace(table, parameters=first)).files
     return files[0] if files else None
+
+
+_ACCURATE: Final = "COLUMN_STATS_ACCURATE"
+
+
+class RestoredEntries:
+    """The entries of one table whose revert has begun."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        changed = (journal.step(Step.REVERTING) or {}).get("changed", ())
+        self._changed = frozenset(changed)
+
+    @property
+    def table(self) -> HiveTable:
+        """The old table."""
+        old = self._journal.table
+        if not self._changed or old.partition_keys:
+            return old
+        return replace(old, parameters=_doubted(old.parameters))
+
+    def partitions(self) -> Iterator[HivePartition]:
+        """Yield the old partitions."""
+        for one in self._journal.partitions():
+            if (one.storage.location or "").rstrip("/") in self._changed:
+                yield replace(one, parameters=_doubted(one.parameters), wire=None)
+            else:
+                yield one
+
+
+def folders_of(locations: Iterable[str]) -> list[str]:
+    """Return the folders that files are in, directly or not."""
+    found: set[str] = set()
+    for location in locations:
+        folder = location.rpartition("/")[0]
+        while folder not in found and folder.rstrip("/:") == folder and "/" in folder:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return sorted(found)
+
+
+def _doubted(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in parameters.items() if key != _ACCURATE}

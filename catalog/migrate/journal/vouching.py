@@ -20,9 +20,9 @@ from icecomb.catalog.migrate.source.source import (
     format_of,
     is_transactional,
     provider_of,
+    spark_findings,
 )
 from icecomb.catalog.migrate.source.source_files import plain_folders
-from icecomb.catalog.migrate.source.spark_source import spark_findings
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import MigrationError
 from icecomb.format.property.table_property import MIGRATION_DIGEST

@@ -8,7 +8,7 @@ from typing import Final
 from icecomb.catalog.configuration.catalog_property import PARAMETER_SIZE
 from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable
 from icecomb.catalog.hive.thrift.thrift_codec import skewed_columns
-from icecomb.catalog.migrate.source.mapping import mapping_of
+from icecomb.catalog.migrate.source.source import mapping_of
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.catalog.report.finding import Finding, blocker, note, warning
 from icecomb.format.errors import IcecombError

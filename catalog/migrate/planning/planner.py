@@ -13,8 +13,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.configuration.catalog_property import ENGINE_ENABLED, FORMAT_VERSION_MAX
-from icecomb.catalog.configuration.engine_version import too_old_engines
+from icecomb.catalog.configuration.catalog_property import (
+    ENGINE_ENABLED,
+    FORMAT_VERSION_MAX,
+    too_old_engines,
+)
 from icecomb.catalog.hive.engine import engine_properties
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveDatabase, HiveTable

@@ -57,6 +57,7 @@ from icecomb.catalog.migrate.source.source import (
     partition_folder,
     partition_name,
     skipped_rows,
+    spark_findings,
     table_folder,
 )
 from icecomb.catalog.migrate.source.source_files import (
@@ -67,7 +68,6 @@ from icecomb.catalog.migrate.source.source_files import (
     plain_folders,
 )
 from icecomb.catalog.migrate.source.source_schema import narrow_columns, source_schema
-from icecomb.catalog.migrate.source.spark_source import spark_findings
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.catalog.report.progress import THREADS, Progress, each
 from icecomb.format.errors import IcecombError, ValidationError

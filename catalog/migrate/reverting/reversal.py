@@ -21,11 +21,13 @@ from icecomb.catalog.migrate.journal.context import (
 )
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.file_history import TAKEN_IN, FileHistory
-from icecomb.catalog.migrate.journal.journal import FOLDER, Journal, Step
+from icecomb.catalog.migrate.journal.journal import FOLDER, Journal, Step, kept_files, lasting_id
 from icecomb.catalog.migrate.journal.late_write import find_changes
-from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
-from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
-from icecomb.catalog.migrate.journal.stated_files import kept_files, lasting_id
+from icecomb.catalog.migrate.journal.overwritten_entry import (
+    RestoredEntries,
+    find_overwritten,
+    folders_of,
+)
 from icecomb.catalog.migrate.journal.vouching import check_vouched, unconfirmed
 from icecomb.format.errors import (
     CommitFailedError,

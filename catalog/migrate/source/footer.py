@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.source.avro_schema import AvroSchema
 from icecomb.catalog.migrate.source.hive_type import NarrowType, Path
-from icecomb.catalog.migrate.source.mapping import mapping_of
+from icecomb.catalog.migrate.source.source import mapping_of
 from icecomb.format.errors import IcecombError, SchemaError
 from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.rows.avro.file_header import AvroHeader

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
 from icecomb.catalog.migrate.source.source_files import PartitionFolder
 from icecomb.catalog.migrate.source.source_schema import SourceSchema
+from icecomb.catalog.report.finding import Finding, blocker
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.property.table_property import (
@@ -23,8 +24,9 @@ from icecomb.format.property.table_property import (
     RESERVED_PROPERTIES,
 )
 from icecomb.format.rows.write.partition_path import is_plain
+from icecomb.format.spec.name_mapping import MappedField, NameMapping
 from icecomb.format.spec.partition import PartitionSpec
-from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
     NANO_TYPES,
     TIMESTAMP_TYPES,
@@ -37,10 +39,13 @@ from icecomb.format.spec.types import (
     IcebergType,
     IntegerType,
     LongType,
+    NestedField,
     StringType,
 )
 from icecomb.format.spec.values.decimal_value import rescaled
 from icecomb.format.spec.values.temporal import NANOS_PER_MICRO
+from icecomb.format.sql_statement import printed_name, printed_text
+from icecomb.format.storage.location import plain_texts
 
 _FORMATS: Final = {
     "MapredParquetInputFormat": FileFormat.PARQUET,
@@ -332,3 +337,78 @@ def _nanoseconds(text: str, zone: dt.tzinfo) -> int:
     fraction = (match[3] or "").ljust(9, "0")
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     return seconds * NANOS_PER_MICRO * 1_000_000 + int(fraction)
+
+
+def mapping_of(schema: Schema, spellings: Iterable[Mapping[int, str]]) -> NameMapping:
+    """Return the mapping of a schema's fields, whose first name is the schema's spelling.
+
+    Args:
+        spellings: For each file, a mapping of field id to name.
+    """
+    names: dict[int, dict[str, None]] = {}
+    for one in spellings:
+        for field_id, name in one.items():
+            names.setdefault(field_id, {})[name] = None
+
+    def mapped(field: NestedField) -> MappedField:
+        own = {field.name: None, **names.get(field.field_id, {})}
+        inner = tuple(mapped(child) for child in children(field.field_type))
+        return MappedField(field_id=field.field_id, names=tuple(own), fields=inner)
+
+    return NameMapping(tuple(mapped(field) for field in schema.fields))
+
+
+_PROVIDER: Final = "spark.sql.partitionProvider"
+_BY_METASTORE: Final = "catalog"
+_PATH: Final = "path"
+_CHOOSING: Final = frozenset(
+    option.lower()
+    for option in (
+        "pathGlobFilter",
+        "modifiedBefore",
+        "modifiedAfter",
+        "avroSchema",
+        "avroSchemaUrl",
+        "positionalFieldMatching",
+    )
+)
+"""Options by which Spark reads only some of the files, or columns by other rules than names."""
+
+
+def spark_findings(table: HiveTable, settings: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield blockers for contradictions between Spark and the metastore.
+
+    Args:
+        settings: Properties of the `FileIO`, which name HDFS clusters.
+    """
+    if provider_of(table) == "hive":
+        return
+    name = printed_name(table.database, table.name)
+    if table.partition_keys and table.parameters.get(_PROVIDER) != _BY_METASTORE:
+        yield blocker(
+            "spark-partitions",
+            "Spark finds its partitions among the folders in its folder, whatever the metastore "
+            f"has of them: its parameter {_PROVIDER} is not {_BY_METASTORE}",
+            f"MSCK REPAIR TABLE {name} in Spark registers them, and says so in the entry",
+        )
+    options = {key.lower(): value for key, value in table.storage.serde_parameters.items()}
+    path, location = options.get(_PATH, ""), table.storage.location or ""
+    # Partitions in the metastore are found by their own folders.
+    if path and not table.partition_keys:
+        one, other = plain_texts((path.rstrip("/"), location.rstrip("/")), settings)
+        if one != other:
+            yield blocker(
+                "spark-location",
+                f"Spark reads {path}, Hive reads {location}",
+                f"ALTER TABLE {name} SET LOCATION {printed_text(location)} in Spark, or "
+                f"{printed_text(path)} in Hive: both have one folder then",
+                (path, location),
+            )
+    said = {key for key, value in options.items() if value.lower() != "false"}
+    if chosen := sorted(said & _CHOOSING):
+        yield blocker(
+            "spark-options",
+            f"Spark reads its files by the options {', '.join(chosen)}, which Iceberg lacks",
+            "copy it in Spark: CREATE TABLE ... AS SELECT, then migrate the copy",
+            tuple(chosen),
+        )

@@ -37,9 +37,9 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     conjunction,
     disjunction,
+    folded,
     literal_predicate,
 )
-from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.given_value import scalar_value
 
 _COMPARISONS: Final = {

@@ -34,12 +34,12 @@ from icecomb.format.expressions.expression import (
     UnaryPredicate,
     conjunction,
     disjunction,
+    folded,
     literal_predicate,
     parts_of,
     set_predicate,
     unary_predicate,
 )
-from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform

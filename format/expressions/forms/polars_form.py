@@ -23,10 +23,10 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     conjunction,
     disjunction,
+    folded,
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.given_value import scalar_value
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 

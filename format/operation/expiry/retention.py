@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.property.table_property import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
-from icecomb.format.spec.ancestry import ancestors_of
-from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef
+from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, ancestors_of
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -21,10 +21,10 @@ from icecomb.format.avro.encoder import encode_long
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.property.table_property import AVRO_CODEC, AVRO_LEVEL
+from icecomb.format.rows.parquet.options import compression_level
 from icecomb.format.rows.values.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
-from icecomb.format.rows.write.write_property import compression_level
 from icecomb.format.spec.types import StructType
 
 _SYNC_BYTES = 16

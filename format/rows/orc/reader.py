@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, islice
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyorc
 from pyarrow import orc
 
-from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.rows.orc.file_tail import count_types, has_place_names, types_of
-from icecomb.format.rows.orc.padding import Padding
 from icecomb.format.rows.orc.tail import OrcTail
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
@@ -122,7 +124,7 @@ class OrcReader(DataFileReader):
             ]
             if not timed:
                 raise
-        from icecomb.format.rows.orc.fallback import read_columns
+        from icecomb.format.rows.orc.reader import read_columns
 
         # the fallback cuts nanoseconds, so that only columns get it that pyarrow cannot read
         far = [name for name in timed if not self._is_near(number, name)]
@@ -157,3 +159,141 @@ class OrcReader(DataFileReader):
 
 def _has_timestamp(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
+
+
+_ROWS: Final = 1 << 14
+"""The maximum number of rows held as Python objects at a time."""
+
+
+class _Micros:
+    """A converter of timestamps to numbers of microseconds."""
+
+    @staticmethod
+    def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
+        return seconds * 1_000_000 + nanoseconds // 1000
+
+    to_orc = from_orc  # required, but not used
+
+
+class _Days:
+    """A converter that keeps dates as numbers of days."""
+
+    @staticmethod
+    def from_orc(days: int) -> int:
+        return days
+
+    to_orc = from_orc  # required, but not used
+
+
+_CONVERTERS: Final[dict[Any, Any]] = {
+    pyorc.TypeKind.TIMESTAMP: _Micros,
+    pyorc.TypeKind.TIMESTAMP_INSTANT: _Micros,
+    pyorc.TypeKind.DATE: _Days,
+}
+
+
+def read_columns(
+    source: pa.NativeFile, location: str, schema: pa.Schema, stripe: int, columns: Sequence[int]
+) -> list[pa.Array]:
+    """Read columns, by ascending number, of a stripe, with timestamps truncated to microseconds."""
+    try:
+        file = pyorc.Reader(source, column_indices=columns, converters=_CONVERTERS)
+        kinds = [_in_micros(schema.field(number).type) for number in columns]
+        rows = iter(file.read_stripe(stripe))
+        chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in kinds]
+        while some := list(islice(rows, _ROWS)):
+            for n, kind in enumerate(kinds):
+                chunks[n].append(pa.array([_plain(row[n], kind) for row in some], kind))
+        return [pa.concat_arrays(parts) for parts in chunks]
+    except (IcecombError, MemoryError):
+        raise
+    except Exception as problem:  # the library has no exception class of its own
+        raise CorruptFileError(
+            f"Cannot read data file {location}: {problem or type(problem).__name__}",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        ) from problem
+
+
+def _in_micros(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_in_micros(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_in_micros(key.type)), item.with_type(_in_micros(item.type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_micros(kind.value_type)))
+    return kind
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """Convert a value to the form Arrow takes: a struct as a dict, a map as pairs."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {f.name: _plain(v, f.type) for f, v in zip(kind, value, strict=True)}
+    if pa.types.is_map(kind):
+        return [(_plain(k, kind.key_type), _plain(v, kind.item_type)) for k, v in value.items()]
+    if pa.types.is_list(kind):
+        return [_plain(v, kind.value_type) for v in value]
+    return value
+
+
+class Padding:
+    """The padded columns of one file.
+
+    Args:
+        padded: Whether each type is `char`; types are counted depth-first, the row being 0.
+    """
+
+    def __init__(self, schema: pa.Schema, padded: Sequence[bool]) -> None:
+        self._places: dict[str, frozenset[int]] = {}
+        number = 1
+        for field in schema:
+            end = number + 1 + _inside(field.type)
+            places = frozenset(
+                n - number for n in range(number, end) if padded[n : n + 1] == [True]
+            )
+            if places:
+                self._places[field.name] = places
+            number = end
+
+    def removed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of any of the columns without the padding."""
+        for name in self._places.keys() & set(batch.schema.names):
+            at = batch.schema.get_field_index(name)
+            array = _removed(batch.column(at), self._places[name], 0)
+            batch = batch.set_column(at, batch.schema.field(at), array)
+        return batch
+
+
+def _inside(kind: pa.DataType) -> int:
+    return sum(1 + _inside(child.type) for child in child_fields(kind))
+
+
+def _removed(array: pa.Array, places: frozenset[int], number: int) -> pa.Array:
+    kind = array.type
+    if number in places:
+        return pc.utf8_rtrim(array, " ")
+    children = child_fields(kind)
+    if not children:
+        return array
+    numbers = [number + 1]
+    for child in children[:-1]:
+        numbers.append(numbers[-1] + 1 + _inside(child.type))
+    if pa.types.is_struct(kind):
+        parts = [_removed(array.field(i), places, n) for i, n in enumerate(numbers)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=children, mask=mask)
+    if pa.types.is_map(kind):
+        keys, items = array.keys, array.items
+        parts = [_removed(part, places, n) for part, n in zip((keys, items), numbers, strict=True)]
+        values: pa.Array = pa.StructArray.from_arrays(parts, fields=children)
+    else:
+        values = _removed(array.values, places, numbers[0])
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), [validity, offsets], array.null_count, array.offset, [values]
+    )

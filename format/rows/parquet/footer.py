@@ -13,8 +13,16 @@ import pyarrow.parquet as pq
 
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.values.arrow_projection import FileField
+from icecomb.format.rows.values.data_metrics import (
+    Metrics,
+    MetricsConfig,
+    MetricsKind,
+    column_types,
+    summarised,
+)
 from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail, is_old
 from icecomb.format.rows.values.statistics import ColumnStatistics, leaves, merged
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType
 
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -113,3 +121,21 @@ def split_offsets(metadata: pq.FileMetaData) -> tuple[int, ...]:
         dictionary, data = column.dictionary_page_offset, column.data_page_offset
         offsets.append(min(dictionary, data) if dictionary else data)
     return tuple(sorted(offsets))
+
+
+def parquet_metrics(
+    metadata: pq.FileMetaData,
+    fields: Sequence[FileField],
+    schema: Schema,
+    config: MetricsConfig,
+    nan_counts: Mapping[int, int] | None = None,
+) -> Metrics:
+    """Return the metrics in a Parquet footer; columns that the schema does not have are left out.
+
+    Args:
+        nan_counts: NaN counts by field id, which no footer holds, if the writer counted them.
+    """
+    wanted = [i for i in schema.field_ids if config.mode(i).kind is not MetricsKind.NONE]
+    footer = ParquetFooter(metadata)
+    columns = footer.columns(fields, column_types(schema), frozenset(wanted))
+    return summarised(footer, columns, config, nan_counts)

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
+import pyarrow as pa
+
+from icecomb.format.errors import ConfigurationError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.property import table_property as known
-from icecomb.format.rows.write.write_property import compression_level
+from icecomb.format.property.property import Property
 
 if TYPE_CHECKING:
     from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings
+
 
 _CODECS = {
     "zstd": "ZSTD",
@@ -127,3 +131,23 @@ class ParquetOptions:
         from icecomb.format.rows.parquet.writer import ParquetFileWriter
 
         return ParquetFileWriter(stream, settings, self)
+
+
+def compression_level(
+    level: Property[int | None], properties: Mapping[str, str], codec: str
+) -> int | None:
+    """Return the level of a codec; None if it is not set, or the codec has no levels."""
+    said = level.of(properties)
+    if said is None or codec == "NONE":
+        return None
+    if not pa.Codec.supports_compression_level(codec.lower()):
+        return None
+    least = pa.Codec.minimum_compression_level(codec.lower())
+    most = pa.Codec.maximum_compression_level(codec.lower())
+    if not least <= said <= most:
+        raise ConfigurationError(
+            f"Property {level.key} cannot be '{said}'",
+            hint=f"It may be a whole number from {least} to {most}.",
+            property=level.key,
+        )
+    return said

@@ -31,7 +31,7 @@ from icecomb.format.rows.parquet.compact_protocol import (
     TruncatedError,
     read_struct,
 )
-from icecomb.format.rows.parquet.metrics import parquet_metrics
+from icecomb.format.rows.parquet.footer import parquet_metrics
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import (
     BLOOM,

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.compact_protocol import BYTE, STRUCT, Struct, read_struct
-from icecomb.format.rows.parquet.metrics import parquet_metrics
+from icecomb.format.rows.parquet.footer import parquet_metrics
 from icecomb.format.rows.parquet.raw_footer import FIELD_ID, LOGICAL, MAGIC, SCHEMA
 from icecomb.format.rows.values.arrow_projection import file_fields
 from icecomb.format.rows.values.data_metrics import Metrics, MetricsKind

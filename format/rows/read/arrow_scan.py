@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow.batch_filter import filtered
-from icecomb.format.arrow.batch_stream import in_order, stream
+from icecomb.format.arrow.batch_stream import filtered, in_order, stream
 from icecomb.format.arrow.number_view import mask_of
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.expressions.bound import bound_references

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow.storage_type import internal_array
+from icecomb.format.arrow.plain_layout import internal_array
 from icecomb.format.rows.values.data_metrics import (
     Metrics,
     MetricsConfig,

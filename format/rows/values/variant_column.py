@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow.storage_type import internal_array, without_nulls
+from icecomb.format.arrow.plain_layout import internal_array, without_nulls
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.variant import layout
-from icecomb.format.variant.dictionary import NO_NAMES, name_of, names_of
+from icecomb.format.variant.encoder import NO_NAMES, name_of, names_of
 from icecomb.format.variant.variant_array import VARIANT_ARROW, variant_array
 
 Convert: TypeAlias = Callable[[pa.Array, int], pa.Array]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from icecomb.format.property.property import flag, optional_number
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.write.file_settings import FileOptions
 
 if TYPE_CHECKING:
     from icecomb.format.rows.avro.writer import AvroOptions
     from icecomb.format.rows.orc.writer import OrcOptions
+
 
 _DELETE_PREFIX = "write.delete."
 
@@ -49,3 +51,11 @@ def _avro(properties: Mapping[str, str]) -> AvroOptions:
     from icecomb.format.rows.avro.writer import AvroOptions
 
     return AvroOptions.from_properties(properties)
+
+
+OUTPUT_SPEC: Final = optional_number("output-spec-id", "Partition spec of new files.")
+USE_TABLE_LAYOUT: Final = flag(
+    "use-table-distribution-and-ordering",
+    "Whether rows are distributed and sorted as the table's properties and order say.",
+    default=True,
+)

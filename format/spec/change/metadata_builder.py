@@ -35,7 +35,7 @@ from icecomb.format.spec.snapshot import (
     SnapshotRef,
 )
 from icecomb.format.spec.sort import INITIAL_SORT_ORDER_ID, UNSORTED_SORT_ORDER, SortOrder
-from icecomb.format.spec.values.json_sequence import lazily
+from icecomb.format.spec.values.json_object import lazily
 
 LAST_ADDED: Final = -1
 

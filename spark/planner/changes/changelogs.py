@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
 from icecomb.format.rows.values.metadata_columns import lineage
 from icecomb.format.scan.snapshot_changes import snapshot_changes
-from icecomb.format.spec.ancestry import ancestors_of
-from icecomb.format.spec.snapshot import Operation
+from icecomb.format.spec.snapshot import Operation, ancestors_of
 from icecomb.format.sql_statement import printed_text
-from icecomb.spark.planner.changes.snapshots import older_than_lineage
+from icecomb.spark.planner.changes.files import older_than_lineage
 from icecomb.spark.planner.protocol.changes import LoadChangelog, LoadedChangelog
 from icecomb.spark.planner.table.audit import branch_to_read
 from icecomb.spark.planner.table.change_columns import CHANGED_ROWS, CHANGES_FROM, UPDATED_ROWS

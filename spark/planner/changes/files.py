@@ -6,6 +6,7 @@ stays, the rows that became deleted between the two snapshots were deleted.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStat
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.operation.conflict import index_key
+from icecomb.format.rows.deletes.position_delete import PositionDeletes
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import LINEAGE, ROW_POSITION
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -31,15 +33,8 @@ from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
 from icecomb.format.spec.schema import Schema
-from icecomb.spark.planner.changes.deleted_rows import DeletedRows
-from icecomb.spark.planner.changes.snapshots import (
-    END,
-    RANGE_OPTIONS,
-    START,
-    START_TIME,
-    changed_snapshots,
-    older_than_lineage,
-)
+from icecomb.format.spec.snapshot import Operation, ancestors_of
+from icecomb.spark.planner.files.delete_files import position_delete_files
 from icecomb.spark.planner.table.change_columns import (
     CHANGELOGS,
     CHANGES,
@@ -55,6 +50,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from icecomb.format.manifests.manifest import DataFile, FileIdentity, ManifestFile
+    from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.spark.planner.table.states import TableState
 
@@ -350,3 +346,91 @@ class RowComparison:
             read = np.stack([numbers_of(column) for column in batch.columns])
             found.append(read if rows is None else read[:, np.isin(read[0], rows)])
         return np.concatenate(found, axis=1)
+
+
+def stated_rows(file: DataFile) -> int:
+    """Return the row count of a data file according to its manifest."""
+    if file.record_count < 0:
+        raise UnsupportedError(
+            f"The changes of data file {file.file_path} cannot be read: "
+            f"its manifest says that it has {file.record_count} rows",
+            hint="Rewrite it with rewrite_data_files; changes after that can be read.",
+            path=file.file_path,
+        )
+    return file.record_count
+
+
+class DeletedRows:
+    """The deleted rows of data files; with equality deletes, compared columns are read."""
+
+    def __init__(self, state: TableState) -> None:
+        self._positions = PositionDeletes(state.io)
+        self._scan = ArrowScan(state.metadata, state.io, Schema(ROW_POSITION), workers=1)
+
+    def of(self, task: FileScanTask) -> npt.NDArray[np.int64]:
+        """Return the distinct positions of a whole file's deleted rows, ascending."""
+        check_wanted()
+        by_position = position_delete_files(task)
+        if len(by_position) == len(task.delete_files):
+            found = self._positions.of(task.file, by_position) if by_position else None
+            return np.empty(0, np.int64) if found is None else found
+        deleted = np.ones(stated_rows(task.file), np.bool_)
+        for batch in self._scan.read(task):
+            deleted[np.asarray(batch.column(0))] = False
+        return np.flatnonzero(deleted)
+
+
+START: Final = "start-snapshot-id"
+END: Final = "end-snapshot-id"
+START_TIME: Final = "start-timestamp"
+END_TIME: Final = "end-timestamp"
+RANGE_OPTIONS: Final = (START, END, START_TIME, END_TIME)
+"""The options that select snapshots; others are ignored."""
+
+
+def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> list[Snapshot]:
+    """Return the selected snapshots, oldest first, but `replace` ones: they change no rows."""
+    given = {key: _whole(key, options[key]) for key in RANGE_OPTIONS if key in options}
+    for one, other in ((START, START_TIME), (END, END_TIME)):
+        if one in given and other in given:
+            raise ValidationError(
+                f"{one} and {other} are both given", hint="give at most one of them"
+            )
+    if START_TIME in given and END_TIME in given and given[START_TIME] >= given[END_TIME]:
+        raise ValidationError(
+            f"Cannot set {START_TIME} to be greater than {END_TIME} for changelogs, or the same: "
+            f"{given[START_TIME]}, {given[END_TIME]}",
+            hint="give the earlier time first",
+        )
+    for key in (START, END):
+        if key in given and not metadata.has_snapshot(given[key]):
+            raise NoSuchSnapshotError(
+                f"{key} {given[key]}: the table has no such snapshot",
+                hint="look for its id in the snapshots of the table; it may have expired",
+            )
+    line = list(ancestors_of(metadata, given.get(END, metadata.current_snapshot_id)))
+    if END_TIME in given:
+        line = [s for s in line if s.timestamp_ms <= given[END_TIME]]
+    if START_TIME in given:
+        line = [s for s in line if s.timestamp_ms > given[START_TIME]]
+    if START in given:
+        ids = [snapshot.snapshot_id for snapshot in line]
+        if given[START] not in ids:
+            raise ValidationError(
+                f"{START} {given[START]} is not an ancestor of the end",
+                hint="give an ancestor of the end: see ancestors_of",
+            )
+        line = line[: ids.index(given[START])]
+    return [s for s in reversed(line) if s.operation != Operation.REPLACE]
+
+
+def older_than_lineage(metadata: TableMetadata, snapshot: Snapshot) -> Snapshot | None:
+    """Return the commit or its parent, if rows of it have no ids; None if all rows have."""
+    parent = metadata.snapshot_by_id(snapshot.parent_snapshot_id or -1)
+    return next((s for s in (parent, snapshot) if s is not None and s.first_row_id is None), None)
+
+
+def _whole(key: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,19}", text):
+        raise ValidationError(f"{key} must be an integer, not {text!r}", hint="give it as digits")
+    return int(text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icecomb.spark.planner.changes.deleted_rows import stated_rows
+from icecomb.spark.planner.changes.files import stated_rows
 from icecomb.spark.planner.files.planned_files import PlannedFiles, PositionsOfFiles
 from icecomb.spark.planner.table.change_columns import CHANGES
 

@@ -23,7 +23,7 @@ from icecomb.spark.schema import spark_struct
 if TYPE_CHECKING:
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
+    from icecomb.spark.planner.files.planned_files import HadoopLocations
     from icecomb.spark.planner.table.states import TableState
 
 

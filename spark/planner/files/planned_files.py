@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.format.errors import ConfigurationError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.values.metadata_columns import LINEAGE, PARTITION
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup
@@ -17,7 +19,6 @@ from icecomb.spark.planner.files.delete_files import (
     ReadDeleteFiles,
     position_delete_files,
 )
-from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
 from icecomb.spark.planner.protocol.scans import (
     DeleteEntry,
     FileEntry,
@@ -26,8 +27,8 @@ from icecomb.spark.planner.protocol.scans import (
     PlanScan,
     ScanPage,
 )
-from icecomb.spark.planner.table.metadata_columns import PartitionValues
 from icecomb.spark.planner.table.states import TableState
+from icecomb.spark.planner.table.tables import PartitionValues
 from icecomb.spark.values import partition_types, value_to_json
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.rows.deletes.position_delete import PositionDeletes
     from icecomb.format.spec.types import IcebergType
+
 
 _MOST_POSITIONS: Final = 1 << 20
 """Some MiB of plan: beyond that, tasks read the delete files themselves, once per executor."""
@@ -287,3 +289,39 @@ def encode_positions(positions: npt.NDArray[np.int64]) -> str:
 
     deltas = np.diff(positions, prepend=np.int64(0)).astype("<i8")
     return base64.b64encode(zlib.compress(deltas.tobytes(), 1)).decode("ascii")
+
+
+_WEB: Final = ("webhdfs:", "swebhdfs:")
+
+
+class HadoopLocations:
+    """Conversion of `webhdfs://` to `hdfs://`: Spark's shaded client cannot open the former.
+
+    Args:
+        properties: The catalog's properties; those of `HADOOP_CONF_DIR` apply, too.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._properties = properties
+
+    def of(self, location: str) -> str:
+        """Return the location to give to Spark."""
+        if not location[:9].lower().startswith(_WEB):
+            return location
+        from icecomb.format.storage.hdfs.address import rpc_location
+
+        try:
+            return rpc_location(location, self._hadoop)
+        except ConfigurationError as error:
+            raise UnsupportedError(
+                f"Spark cannot open {location}: it reads HDFS by hdfs:// only, and the settings "
+                "do not say which hdfs:// address this cluster has",
+                hint=error.hint,
+                path=location,
+            ) from error
+
+    @cached_property
+    def _hadoop(self) -> dict[str, str]:
+        from icecomb.format.storage.hdfs.address import hadoop_properties
+
+        return hadoop_properties(self._properties)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.sql_statement import quoted_name
-from icecomb.spark.planner.options import Options
-from icecomb.spark.planner.table.compression import write_properties
+from icecomb.spark.planner.options import Options, write_properties
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog

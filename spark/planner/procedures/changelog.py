@@ -35,14 +35,14 @@ from icecomb.format.spec.promotion import can_go_on
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.sql_statement import quoted_name
-from icecomb.spark.planner.changes.snapshots import (
+from icecomb.spark.planner.changes.files import (
     RANGE_OPTIONS,
     START,
     START_TIME,
     changed_snapshots,
     older_than_lineage,
 )
-from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.files.planned_files import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
 from icecomb.spark.schema import check_has_type, spark_type, sql_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icecomb.format.evolution.deleted_column import find_deleted_column
+from icecomb.format.evolution.schema_edit import find_deleted_column
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import Flag, Int, Text, procedure
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from icecomb.catalog.table.table import Table
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
-from icecomb.format.evolution.staging import staged_snapshot
-from icecomb.format.spec.ancestry import ancestors_of as ancestors
+from icecomb.format.operation.snapshot_producer import staged_snapshot
+from icecomb.format.spec.snapshot import ancestors_of as ancestors
 from icecomb.spark.planner.procedures.call import Call
 from icecomb.spark.planner.procedures.signature import Instant, Long, Text, procedure
 

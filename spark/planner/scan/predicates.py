@@ -43,8 +43,8 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     conjunction,
     disjunction,
+    folded,
 )
-from icecomb.format.expressions.fold import folded
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform

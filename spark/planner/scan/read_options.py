@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
-from icecomb.format.operation.written_schema import check_moved
+from icecomb.format.operation.snapshot_producer import check_moved
 from icecomb.format.property.property import flag, optional_number
 from icecomb.format.property.table_property import (
     PARQUET_BATCH_ROWS,

@@ -5,22 +5,29 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.property.table_property import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+)
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
-from icecomb.format.scan.planning_metrics import PlanningMetrics
+from icecomb.format.scan.scan_planner import PlanningMetrics
 from icecomb.format.scan.top_rows import TopRows
 from icecomb.format.spec.transform import BucketTransform, IdentityTransform, TimeTransform
 from icecomb.format.spec.types import NANO_TYPES, UUIDType
-from icecomb.format.statistics.statistics_file import newest_statistics
-from icecomb.format.statistics.theta_sketch import BLOB_TYPE
+from icecomb.format.statistics.statistics_file import BLOB_TYPE, newest_statistics
 from icecomb.spark.partitioning import spark_transform
 from icecomb.spark.planner.changes.files import Changelog
 from icecomb.spark.planner.changes.planned import ChangedFiles
-from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
-from icecomb.spark.planner.files.planned_files import PlannedFiles, PositionsOfFiles
+from icecomb.spark.planner.files.planned_files import (
+    HadoopLocations,
+    PlannedFiles,
+    PositionsOfFiles,
+)
 from icecomb.spark.planner.protocol.scans import (
     ColumnEstimate,
     GroupingField,
@@ -34,8 +41,6 @@ from icecomb.spark.planner.protocol.scans import (
 )
 from icecomb.spark.planner.scan.predicates import row_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
-from icecomb.spark.planner.scan.scan_metrics import ScanMetrics
-from icecomb.spark.planner.scan.split_size import split_size
 from icecomb.spark.planner.session.group_rewrites import named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.change_columns import CHANGELOGS
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionField, PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.types import IcebergType
-    from icecomb.spark.planner.scan.split_size import SplitSize
+    from icecomb.spark.planner.protocol.scans import SplitHints
 
 
 class Scans:
@@ -360,3 +365,91 @@ def _is_known(field: PartitionField, source: IcebergType) -> bool:
     if isinstance(field.transform, IdentityTransform):
         return source.is_primitive and not isinstance(source, NANO_TYPES)
     return isinstance(field.transform, TimeTransform)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSize:
+    """Parameters of split planning, as in Iceberg's table properties.
+
+    Args:
+        target: The target weight of a partition, in bytes.
+        open_cost: The least weight of a file, in bytes.
+        lookback: The number of partitions that stay open while packing.
+    """
+
+    target: int = SPLIT_TARGET_SIZE.default
+    open_cost: int = SPLIT_OPEN_FILE_COST.default
+    lookback: int = SPLIT_LOOKBACK.default
+
+
+def split_size(
+    properties: Mapping[str, str],
+    options: ReadOptions,
+    hints: SplitHints,
+    total_bytes: int,
+) -> SplitSize:
+    """Return the sizes of one scan: read option, else session setting, else table property.
+
+    Unless a read option or the session sets a size, a scan smaller than the cluster is split so
+    that every core has work.
+    """
+    open_cost = SPLIT_OPEN_FILE_COST.of(
+        properties, _either(options.text("file-open-cost"), hints.open_cost_bytes)
+    )
+    lookback = SPLIT_LOOKBACK.of(properties, options.text("lookback"))
+    chosen = _either(options.text("split-size", "read.split-size"), hints.split_bytes)
+    target = SPLIT_TARGET_SIZE.of(properties, chosen)
+    if chosen is None and options.is_adaptive(properties):
+        share = total_bytes // options.parallelism(max(1, hints.parallelism))
+        target = max(1, min(target, max(open_cost, share)))
+    return SplitSize(target, open_cost, lookback)
+
+
+def _either(said: str | None, hint: int | None) -> str | int | None:
+    return hint if said is None else said
+
+
+class ScanMetrics:
+    """Numbers of manifests and files scanned, skipped and found by planning.
+
+    Args:
+        planning: The metrics of planning, if it was measured.
+        begun: The start of planning, in seconds of the monotonic clock; by default now.
+    """
+
+    def __init__(self, planning: PlanningMetrics | None = None, begun: float | None = None) -> None:
+        self._planning = PlanningMetrics() if planning is None else planning
+        self._begun = time.monotonic() if begun is None else begun
+        self._data_files = self._data_bytes = self._delete_files = self._delete_bytes = 0
+
+    def add_result(self, tasks: Iterable[FileScanTask], total_bytes: int) -> None:
+        """Count the files to read, and the delete files of each, as Iceberg Java does."""
+        self._data_bytes += total_bytes
+        for task in tasks:
+            self._data_files += 1
+            if task.delete_files:
+                self._delete_files += len(task.delete_files)
+                self._delete_bytes += sum(file.content_length for file in task.delete_files)
+
+    def to_json(self) -> dict[str, int]:
+        """Return the metrics under Iceberg Java's names, one of which is in the singular."""
+        seen = self._planning
+        indexed = seen.positional_delete_files + seen.deletion_vectors + seen.equality_delete_files
+        return {
+            "totalPlanningDuration": round((time.monotonic() - self._begun) * 1000),
+            "totalDataManifest": seen.total_data_manifests,
+            "scannedDataManifests": seen.scanned_data_manifests,
+            "skippedDataManifests": seen.total_data_manifests - seen.scanned_data_manifests,
+            "resultDataFiles": self._data_files,
+            "skippedDataFiles": seen.skipped_data_files,
+            "totalDataFileSize": self._data_bytes,
+            "totalDeleteManifests": seen.total_delete_manifests,
+            "scannedDeleteManifests": seen.scanned_delete_manifests,
+            "skippedDeleteManifests": seen.total_delete_manifests - seen.scanned_delete_manifests,
+            "totalDeleteFileSize": self._delete_bytes,
+            "resultDeleteFiles": self._delete_files,
+            "equalityDeleteFiles": seen.equality_delete_files,
+            "indexedDeleteFiles": indexed,
+            "positionalDeleteFiles": seen.positional_delete_files,
+            "skippedDeleteFiles": seen.skipped_delete_files,
+        }

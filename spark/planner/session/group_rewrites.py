@@ -17,7 +17,7 @@ from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.protocol.procedures import SessionWork
 from icecomb.spark.planner.session.session_work import PendingWork, PendingWorks
 from icecomb.spark.planner.table.selectors import MOVED_ROWS
-from icecomb.spark.planner.table.table_name import below
+from icecomb.spark.planner.table.states import below
 
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.engine import GroupJob

@@ -24,7 +24,7 @@ from icecomb.spark.planner.protocol.procedures import (
     SessionQuery,
     SessionSketches,
 )
-from icecomb.spark.planner.table.table_name import below
+from icecomb.spark.planner.table.states import below
 from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:

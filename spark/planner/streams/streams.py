@@ -28,9 +28,8 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.property.property import flag, optional_number
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
-from icecomb.format.spec.ancestry import ancestors_of
 from icecomb.format.spec.schema import Schema, children, prune, walk
-from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
+from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation, Snapshot, ancestors_of
 from icecomb.spark.planner.protocol.scans import ScanPage, ScanPlan
 from icecomb.spark.planner.protocol.streams import (
     LatestOffset,
@@ -42,8 +41,7 @@ from icecomb.spark.planner.protocol.streams import (
     StreamTable,
 )
 from icecomb.spark.planner.scan.read_options import ReadOptions
-from icecomb.spark.planner.scan.scan import scan_plan
-from icecomb.spark.planner.scan.scan_metrics import ScanMetrics
+from icecomb.spark.planner.scan.scan import ScanMetrics, scan_plan
 from icecomb.spark.planner.table.change_columns import KINDS_OF_CHANGES_FROM
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CommitFailedError, ValidationError
-from icecomb.format.evolution.staging import WAP_ID, is_audited
+from icecomb.format.operation.snapshot_producer import WAP_ID, is_audited
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import (
+    CommitFailedError,
     NoSuchNamespaceError,
     NoSuchSnapshotError,
     NoSuchTableError,
@@ -29,6 +32,7 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.format.property.way_back import has_way_back
 from icecomb.format.rows.values.metadata_columns import lineage
+from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.spark.partitioning import partition_spec, spark_transforms
 from icecomb.spark.planner.protocol.catalogs import Done, Dropped
@@ -50,29 +54,36 @@ from icecomb.spark.planner.protocol.tables import (
 from icecomb.spark.planner.statements.change import change_by_statement
 from icecomb.spark.planner.table.audit import branch_to_read, identity_of
 from icecomb.spark.planner.table.catalogs import Catalogs, one_level
-from icecomb.spark.planner.table.metadata_columns import partition_struct
 from icecomb.spark.planner.table.selectors import at_time, at_version
-from icecomb.spark.planner.table.staging import StagedTables
-from icecomb.spark.planner.table.states import TableState, TableStates
-from icecomb.spark.planner.table.table_name import identifier, is_location, name_or_location, named
+from icecomb.spark.planner.table.states import (
+    TableState,
+    TableStates,
+    identifier,
+    is_location,
+    name_or_location,
+    named,
+)
 from icecomb.spark.schema import (
     check_has_type,
     defined_schema,
     iceberg_type,
     shown_schema,
     spark_schema,
+    spark_struct,
     spark_type,
 )
+from icecomb.spark.values import shown_to_json
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.evolution.schema_update import UpdateSchema
+    from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.sort import SortOrder
-    from icecomb.spark.planner.protocol.tables import TableDefinition
+    from icecomb.spark.planner.protocol.tables import Reference, TableDefinition
 
 
 class Tables:
@@ -528,3 +539,98 @@ def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
         if not shown and key not in _SPARKS_OWN:
             own[key] = value
     return own
+
+
+class StagedTables:
+    """The transactions of statements that create or replace a table.
+
+    They are lost with the planner process: their statements then fail, with nothing committed.
+    """
+
+    def __init__(self) -> None:
+        self._transactions: dict[str, Transaction] = {}
+        self._lock = threading.Lock()
+
+    def add(
+        self, catalog: str, identifier: tuple[str, ...], transaction: Transaction
+    ) -> TableState:
+        """Add a table that is being created in the catalog of a handle; return its state."""
+        staged = str(uuid.uuid4())
+        with self._lock:
+            self._transactions[staged] = transaction
+        return _state(catalog, identifier, staged, transaction)
+
+    def find(self, reference: Reference) -> TableState:
+        """Find the state of a reference to a staged table; `CommitFailedError` if it was lost."""
+        staged = reference.staged or ""
+        with self._lock:
+            transaction = self._transactions.get(staged)
+        if transaction is None:
+            raise lost(reference)
+        return _state(reference.catalog, reference.identifier, staged, transaction)
+
+    def take(self, reference: Reference) -> Transaction | None:
+        """Remove and return the transaction; None if it was lost."""
+        with self._lock:
+            return self._transactions.pop(reference.staged or "", None)
+
+
+def _state(
+    catalog: str, identifier: tuple[str, ...], staged: str, transaction: Transaction
+) -> TableState:
+    no_file = ""
+    return TableState(
+        catalog, identifier, no_file, transaction.metadata, transaction.io, staged=staged
+    )
+
+
+def lost(reference: Reference) -> CommitFailedError:
+    """Return the error of a statement whose transaction was lost."""
+    name = ".".join(reference.identifier)
+    return CommitFailedError(
+        f"Table {name} was not created: the icecomb planner was restarted in the meantime",
+        hint="run the statement again",
+        table=name,
+    )
+
+
+def partition_struct(
+    metadata: TableMetadata, schema: Schema | None = None, *, downcast: bool = False
+) -> dict[str, Any] | None:
+    """Return the fields of all specs as Spark's struct; None if Spark cannot represent them.
+
+    Args:
+        schema: The schema its files are read with, see `partition_union`.
+        downcast: Whether nanoseconds are shown as microseconds.
+    """
+    try:
+        fields = partition_union(metadata, schema).fields
+        for field in fields:
+            check_has_type(field, downcast=downcast)
+        return spark_struct(fields)
+    except (UnsupportedError, ValidationError):
+        return None
+
+
+class PartitionValues:
+    """The values of `_partition` in the files of a table.
+
+    Args:
+        schema: The schema its files are read with, see `partition_union`.
+    """
+
+    def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
+        self._fields = partition_union(metadata, schema).fields
+        self._specs = metadata.specs()
+
+    def of(self, file: DataFile) -> dict[str, Any] | None:
+        """Return the value for a file's rows, by field name; None in an unpartitioned table."""
+        if not self._fields:
+            return None
+        places = {f.field_id: place for place, f in enumerate(self._specs[file.spec_id].fields)}
+        return {
+            f.name: shown_to_json(f.field_type, file.partition[places[f.field_id]])
+            if f.field_id in places
+            else None
+            for f in self._fields
+        }

@@ -26,7 +26,7 @@ from icecomb.spark.planner.protocol.views import (
     ViewExists,
 )
 from icecomb.spark.planner.table.catalogs import Catalogs, one_level
-from icecomb.spark.planner.table.table_name import identifier
+from icecomb.spark.planner.table.states import identifier
 from icecomb.spark.schema import iceberg_schema, spark_schema
 
 if TYPE_CHECKING:

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import ConflictError, UnsupportedError, ValidationError
-from icecomb.format.expressions.column_names import ColumnNames
-from icecomb.format.operation.written_schema import check_branch
+from icecomb.format.expressions.binding import ColumnNames
+from icecomb.format.operation.snapshot_producer import check_branch
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.spark.planner.options import Options
+from icecomb.spark.planner.options import Options, write_properties
 from icecomb.spark.planner.protocol.catalogs import Done
 from icecomb.spark.planner.protocol.writes import CanDeleteWhere, DeleteWhere, Possible
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.table.audit import commit_target, head
 from icecomb.spark.planner.table.catalogs import Catalogs
-from icecomb.spark.planner.table.compression import write_properties
 from icecomb.spark.planner.table.states import TableStates
-from icecomb.spark.planner.write.snapshot_properties import snapshot_properties
 from icecomb.spark.planner.write.table_change import check_same_table
+from icecomb.spark.planner.write.write import snapshot_properties
 
 if TYPE_CHECKING:
     from icecomb.format.expressions.expression import BooleanExpression

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import CommitFailedError, UnsupportedError
 from icecomb.format.operation.publication import EPOCH_ID, QUERY_ID, batch_of
 from icecomb.format.property.property import flag, optional_number
-from icecomb.format.spec.ancestry import NO_PARENT, ancestors_of
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
-from icecomb.format.spec.snapshot import Snapshot
-from icecomb.format.spec.values.json_sequence import lazily
+from icecomb.format.spec.snapshot import NO_PARENT, Snapshot, ancestors_of
+from icecomb.format.spec.values.json_object import lazily
 from icecomb.spark.planner.protocol.writes import StreamedWrite
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.table.audit import head

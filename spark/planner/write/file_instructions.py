@@ -12,8 +12,8 @@ from icecomb.format.errors import ConfigurationError
 from icecomb.format.property import table_property as known
 from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes, orc_type
 from icecomb.format.rows.parquet.column_path import parquet_paths
+from icecomb.spark.planner.options import codec, codec_level, strategy
 from icecomb.spark.planner.protocol.writes import FileInstructions
-from icecomb.spark.planner.table.compression import codec, codec_level, strategy
 from icecomb.spark.schema import spark_schema
 
 if TYPE_CHECKING:

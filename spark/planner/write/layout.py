@@ -23,14 +23,13 @@ from icecomb.format.property.table_property import (
     FANOUT,
 )
 from icecomb.format.rows.values.metadata_columns import PARTITION
-from icecomb.format.rows.write.file_options import delete_properties
-from icecomb.format.rows.write.write_option import USE_TABLE_LAYOUT
+from icecomb.format.rows.write.file_options import USE_TABLE_LAYOUT, delete_properties
 from icecomb.format.spec.sort import NullOrder
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms
+from icecomb.spark.planner.options import codec
 from icecomb.spark.planner.protocol.writes import SortField
-from icecomb.spark.planner.table.compression import codec
-from icecomb.spark.planner.table.metadata_columns import partition_struct
+from icecomb.spark.planner.table.tables import partition_struct
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata

@@ -62,7 +62,7 @@ def overwrite(
     table: Table, write: WriteState, files: Sequence[DataFile], summary: Mapping[str, str]
 ) -> SnapshotProducer:
     """Replace the rows that match the write's filters; whole files must match."""
-    from icecomb.format.row_changes.file_replacement import replace_by
+    from icecomb.format.row_changes.row_level_change import replace_by
 
     schema = table.metadata.schema_by_id(write.schema_id)
     rows = exact_filter(write.filters, schema, case_sensitive=True)
@@ -77,7 +77,7 @@ def overwrite_partitions(
 ) -> SnapshotProducer | None:
     """Replace the partitions that the new files belong to."""
     from icecomb.format.operation.overwrite import ReplacePartitions
-    from icecomb.format.row_changes.file_replacement import replace_by
+    from icecomb.format.row_changes.row_level_change import replace_by
 
     if not files:
         return None
@@ -102,7 +102,7 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         state: The table's state that the statement read.
         replaced: The filters with which the statement planned its files, and the files it read.
     """
-    from icecomb.format.row_changes.file_replacement import FileReplacement
+    from icecomb.format.row_changes.row_level_change import FileReplacement
 
     if not replaced.files and not files:
         return None
@@ -132,7 +132,7 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         state: The table's state that the statement read.
         delta: The filters with which the statement planned its files, and its deletes.
     """
-    from icecomb.format.row_changes.position_delta import PositionDelta
+    from icecomb.format.row_changes.row_level_change import PositionDelta
 
     if not delta.deletes and not files:
         return None

@@ -14,7 +14,8 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.operation.written_schema import check_branch
+from icecomb.format.operation.snapshot_producer import check_branch
+from icecomb.format.operation.summary import snapshot_texts
 from icecomb.format.property.property import choice, optional_number
 from icecomb.format.property.table_property import (
     ACCEPT_ANY_SCHEMA,
@@ -25,14 +26,12 @@ from icecomb.format.property.table_property import (
     TARGET_FILE_BYTES,
 )
 from icecomb.format.rows.values.metadata_columns import PARTITION, lineage, with_lineage
-from icecomb.format.rows.write.file_options import delete_properties
-from icecomb.format.rows.write.write_option import OUTPUT_SPEC
-from icecomb.format.spec.ancestry import is_ancestor
+from icecomb.format.rows.write.file_options import OUTPUT_SPEC, delete_properties
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, walk
-from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH, is_ancestor
 from icecomb.spark.partitioning import name_path, transform_parts
-from icecomb.spark.planner.files.hadoop_locations import HadoopLocations
+from icecomb.spark.planner.files.planned_files import HadoopLocations
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.protocol.catalogs import Done
 from icecomb.spark.planner.protocol.writes import (
@@ -65,8 +64,8 @@ from icecomb.spark.planner.table.audit import (
     head,
 )
 from icecomb.spark.planner.table.catalogs import Catalogs
-from icecomb.spark.planner.table.staging import StagedTables, lost
 from icecomb.spark.planner.table.states import TableState, TableStates
+from icecomb.spark.planner.table.tables import StagedTables, lost
 from icecomb.spark.planner.write.epoch import EpochThereError, epoch_change, streamed_write
 from icecomb.spark.planner.write.file_instructions import file_instructions
 from icecomb.spark.planner.write.given_rows import check_rows, come_as_given, with_columns_of_rows
@@ -83,7 +82,6 @@ from icecomb.spark.planner.write.layout import (
     rewrite_layout,
     rows_layout,
 )
-from icecomb.spark.planner.write.snapshot_properties import merged_rows, snapshot_properties
 from icecomb.spark.planner.write.table_change import (
     APPEND,
     CHANGE_ROWS,
@@ -113,7 +111,7 @@ if TYPE_CHECKING:
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
-    from icecomb.spark.planner.protocol.writes import QueriedTable
+    from icecomb.spark.planner.protocol.writes import MergedRows, QueriedTable
 
 
 _NESTED_COERCION: Final = (
@@ -764,4 +762,54 @@ def delete_instructions(metadata: TableMetadata, options: Options) -> DeleteInst
         ),
         by_file=as_vectors or granularity == "file",
         as_vectors=as_vectors,
+    )
+
+
+_PREFIX: Final = "snapshot-property."
+_MERGE_PREFIX: Final = "spark.merge-into.num-target-rows-"
+
+
+def snapshot_properties(options: Options) -> dict[str, str]:
+    """Return the requested keys, without the prefixes of settings and options."""
+    return snapshot_texts(options.with_prefix(_PREFIX))
+
+
+def merged_rows(
+    counted: MergedRows | None, written: int, removed: int | None = None
+) -> dict[str, str]:
+    """Return a MERGE's row counts under Iceberg Java's keys (BaseSparkWrite).
+
+    Spark counts rows twice when a task whose executor was lost runs again: counts that contradict
+    the files are left out.
+
+    Args:
+        written: Number of rows in the new data files.
+        removed: Number of rows in the removed files, or deleted by the new deletes; None if
+            unknown.
+    """
+    if counted is None or not _agrees(counted, written, removed):
+        return {}
+    numbers = {
+        "copied": counted.copied,
+        "deleted": counted.deleted,
+        "updated": counted.updated,
+        "inserted": counted.inserted,
+        "matched-updated": counted.matched_updated,
+        "matched-deleted": counted.matched_deleted,
+        "not-matched-by-source-updated": counted.unmatched_updated,
+        "not-matched-by-source-deleted": counted.unmatched_deleted,
+    }
+    return {f"{_MERGE_PREFIX}{key}": str(n) for key, n in numbers.items() if n >= 0}
+
+
+def _agrees(counted: MergedRows, written: int, removed: int | None) -> bool:
+    def total(*counts: int) -> int:
+        # -1 if it was not counted
+        return sum(count for count in counts if count > 0)
+
+    return (
+        written == total(counted.copied, counted.updated, counted.inserted)
+        and removed in {None, total(counted.copied, counted.updated, counted.deleted)}
+        and max(counted.updated, 0) == total(counted.matched_updated, counted.unmatched_updated)
+        and max(counted.deleted, 0) == total(counted.matched_deleted, counted.unmatched_deleted)
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFileContent, FileFormat
-from icecomb.format.operation.written_schema import WrittenWith
+from icecomb.format.operation.snapshot_producer import WrittenWith
 from icecomb.format.rows.values.data_metrics import (
     Metrics,
     MetricsConfig,

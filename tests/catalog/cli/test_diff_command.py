@@ -14,7 +14,7 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import Table, cli
 from icecomb.format import IdentityTransform, LongType, StringType
-from icecomb.format.inspect import file_tables
+from icecomb.format.inspect import inspection as file_tables
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
 

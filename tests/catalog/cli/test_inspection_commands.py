@@ -422,7 +422,7 @@ def test_files_are_printed_while_manifests_are_read(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from icecomb.catalog.cli.output import output
-    from icecomb.format.inspect import file_tables
+    from icecomb.format.inspect import inspection as file_tables
 
     lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
     lake.create_namespace("db")

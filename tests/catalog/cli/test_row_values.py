@@ -4,7 +4,7 @@ import datetime as dt
 
 import pyarrow as pa
 
-from icecomb.catalog.cli.output.row_values import row_values
+from icecomb.catalog.cli.output.output import row_values
 
 
 def test_nanoseconds_are_shown_whole_at_any_depth_and_other_times_as_python_has_them():

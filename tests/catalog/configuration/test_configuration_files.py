@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from icecomb.catalog import load_catalog, open_table
+from icecomb.catalog.configuration.catalog_property import Properties
 from icecomb.catalog.configuration.configuration import (
     catalog_name,
     default_catalog,
     load_configuration,
 )
-from icecomb.catalog.configuration.setting import Properties
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import HIDDEN, flag, is_secret, number, shown
 from icecomb.format.storage.site_file import read_site_files, resolve

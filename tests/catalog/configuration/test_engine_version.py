@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.catalog.configuration.engine_version import too_old_engines
+from icecomb.catalog.configuration.catalog_property import too_old_engines
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.entry import Entry
 from icecomb.catalog.migrate.journal.journal import Step, start_journal
-from icecomb.catalog.migrate.journal.restored_entry import RestoredEntries, folders_of
+from icecomb.catalog.migrate.journal.overwritten_entry import RestoredEntries, folders_of
 from icecomb.catalog.migrate.reverting.present_state import examine_migration
 from icecomb.format.errors import MigrationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS

@@ -13,7 +13,7 @@ from icecomb.catalog.hive.thrift.catalog_name import CatalogName
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
 from icecomb.catalog.hive.thrift.partitions import Partitions
 from icecomb.catalog.hive.thrift.thrift_codec import partition_to_wire
-from icecomb.catalog.migrate.journal.partition_pages import PartitionPages
+from icecomb.catalog.migrate.journal.journal import PartitionPages
 from icecomb.format.errors import FileIOError
 
 TABLE = HiveTable("db", "t", partition_keys=(FieldSchema("k", "string"),))

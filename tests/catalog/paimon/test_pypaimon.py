@@ -19,7 +19,7 @@ from icecomb.catalog.paimon.schema_change import (
     UpdateDescription,
     UpdateType,
 )
-from icecomb.catalog.paimon.schema_use import schema_use
+from icecomb.catalog.paimon.source import schema_use
 from icecomb.catalog.paimon.table_import import ImportBlockedError, plan_import, run_import
 from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import CorruptFileError, TableAlreadyExistsError

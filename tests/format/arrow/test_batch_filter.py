@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icecomb.format.arrow.batch_filter import filtered
+from icecomb.format.arrow.batch_stream import filtered
 
 ROWS = 600
 KINDS: dict[str, tuple[pa.DataType, Any]] = {

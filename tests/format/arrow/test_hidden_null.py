@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.arrow.hidden_null import without_hidden_nulls
+from icecomb.format.arrow.plain_layout import without_hidden_nulls
 
 POINT = pa.struct([pa.field("q", pa.int64(), nullable=False), ("u", pa.uuid())])
 

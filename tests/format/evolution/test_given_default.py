@@ -14,13 +14,12 @@ from pyiceberg.types import DateType as PeerDateType
 from pyiceberg.types import NestedField as PeerNestedField
 
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
-from icecomb.format.evolution.given_default import given_default, with_given_defaults
+from icecomb.format.evolution.schema_edit import given_default, with_given_defaults
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import PartitionSpec
-from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.schema_argument import as_schema
+from icecomb.format.spec.schema import Schema, as_schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import (
     BinaryType,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.binding import bind
-from icecomb.format.expressions.column_names import ColumnNames
+from icecomb.format.expressions.binding import ColumnNames, bind
 from icecomb.format.expressions.expression import And, EqualTo, In, IsNull, Not, Or
 from icecomb.format.expressions.term import bucket
 from icecomb.format.spec.schema import Schema

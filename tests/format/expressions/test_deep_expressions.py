@@ -17,9 +17,8 @@ import pytest
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.binding import bind
+from icecomb.format.expressions.binding import ColumnNames, bind
 from icecomb.format.expressions.bound import bound_references, unbind
-from icecomb.format.expressions.column_names import ColumnNames
 from icecomb.format.expressions.expression import (
     And,
     BooleanExpression,

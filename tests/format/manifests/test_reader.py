@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
-from icecomb.format.manifests.batch import BATCH_BYTES, batches
 from icecomb.format.manifests.cache import ManifestCache
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.entry_encoder import EntryEncoder
@@ -25,6 +24,8 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.reader import (
+    BATCH_BYTES,
+    batches,
     decoding_threads,
     fetch_batches,
     manifests_at_once,

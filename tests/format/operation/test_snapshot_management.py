@@ -21,12 +21,11 @@ from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from icecomb.format.operation.snapshot_management import ManageSnapshots
-from icecomb.format.spec.ancestry import parents_of
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.snapshot import SnapshotRef, SnapshotRefType
+from icecomb.format.spec.snapshot import SnapshotRef, SnapshotRefType, parents_of
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType

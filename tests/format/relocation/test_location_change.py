@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.relocation.location_change import LocationChange
+from icecomb.format.relocation.route import LocationChange
 
 
 def moved(source, target, location, **properties):

@@ -15,10 +15,9 @@ from icecomb.format.property.table_property import (
     DELETE_TARGET_FILE_BYTES,
 )
 from icecomb.format.rows.values.data_metrics import MetricsConfig
-from icecomb.format.rows.write.data_writer import FrameProjections
+from icecomb.format.rows.write.data_writer import FrameProjections, check_required
 from icecomb.format.rows.write.file_options import delete_properties, load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
-from icecomb.format.rows.write.frame_check import check_required
 from icecomb.format.rows.write.location_provider import load_location_provider
 from icecomb.format.rows.write.partition_writer import PartitionWriter
 from icecomb.format.spec.schema import Schema

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.parquet.metrics import parquet_metrics
+from icecomb.format.rows.parquet.footer import parquet_metrics
 from icecomb.format.rows.values.arrow_projection import file_fields
 from icecomb.format.rows.values.data_metrics import MetricsConfig, data_file
 from icecomb.format.spec.name_mapping import NameMapping

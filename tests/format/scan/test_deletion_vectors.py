@@ -24,7 +24,7 @@ from icecomb.format.manifests.writer import assign_sequence_number, write_manife
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
-from icecomb.format.scan.planning_metrics import PlanningMetrics
+from icecomb.format.scan.scan_planner import PlanningMetrics
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform

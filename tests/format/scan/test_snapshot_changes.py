@@ -11,9 +11,9 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ValidationError
-from icecomb.format.evolution.staging import staged_snapshot
 from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.operation.overwrite import OverwriteFiles
+from icecomb.format.operation.snapshot_producer import staged_snapshot
 from icecomb.format.scan.snapshot_changes import reached_files, snapshot_changes
 
 

@@ -11,7 +11,7 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.operation.conflict import History
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
-from icecomb.format.spec.ancestry import ancestors_of, is_ancestor, latest_ancestor_before
+from icecomb.format.spec.snapshot import ancestors_of, is_ancestor, latest_ancestor_before
 
 ROWS = pa.table({"id": pa.array([1], pa.int64())})
 

@@ -28,7 +28,7 @@ from icecomb.format.spec.types import (
     TimestampType,
     UnknownType,
 )
-from icecomb.format.statistics.theta_sketch import SEED, ThetaSketch, distinct_hashes
+from icecomb.format.statistics.statistics_file import SEED, ThetaSketch, distinct_hashes
 
 OF_THE_JAVA_LIBRARY = {
     2: (2, "942abcb15f2dc060ec7b9edc80f9d5a7f700c5a1edf4fa5c20885ea905a385d4"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog.migrate.journal.stated_files import keep_files, kept_files
+from icecomb.catalog.migrate.journal.journal import keep_files, kept_files
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus

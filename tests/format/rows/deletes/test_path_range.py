@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from icecomb.format.rows.deletes.path_range import path_range
+from icecomb.format.rows.deletes.position_delete import path_range
 
 PATHS = [f"file:/warehouse/db.db/t/data/{name}.parquet" for name in ("a", "b", "c")]
 A, B, C = (path.encode() for path in PATHS)

@@ -19,7 +19,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.schema import Schema as PeerSchema
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.rows.parquet.metrics import parquet_metrics
+from icecomb.format.rows.parquet.footer import parquet_metrics
 from icecomb.format.rows.values.arrow_projection import file_fields
 from icecomb.format.rows.values.data_metrics import MetricsConfig, truncated_lower, truncated_upper
 from icecomb.format.spec import single_value

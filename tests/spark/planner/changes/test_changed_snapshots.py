@@ -7,7 +7,7 @@ import pytest
 
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
 from icecomb.format.errors import ValidationError
-from icecomb.spark.planner.changes.snapshots import changed_snapshots
+from icecomb.spark.planner.changes.files import changed_snapshots
 
 
 @pytest.fixture

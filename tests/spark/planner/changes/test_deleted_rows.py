@@ -6,7 +6,7 @@ import pytest
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.spark.planner.changes.deleted_rows import stated_rows
+from icecomb.spark.planner.changes.files import stated_rows
 
 
 def test_a_file_of_which_nobody_knows_how_many_rows_it_has_is_refused_by_name():

@@ -21,8 +21,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.spark.planner.scan.read_options import ReadOptions
-from icecomb.spark.planner.scan.scan import GroupingKey
-from icecomb.spark.planner.scan.split_size import SplitSize
+from icecomb.spark.planner.scan.scan import GroupingKey, SplitSize
 
 INNER = StructType((NestedField(8, "x", LongType(), required=False),))
 COLUMNS = {

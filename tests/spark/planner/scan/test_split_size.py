@@ -7,7 +7,7 @@ import pytest
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.planner.protocol.scans import SplitHints
 from icecomb.spark.planner.scan.read_options import ReadOptions
-from icecomb.spark.planner.scan.split_size import split_size as of_options
+from icecomb.spark.planner.scan.scan import split_size as of_options
 
 MB = 1 << 20
 BIG = 10**12

@@ -12,8 +12,7 @@ from pyarrow import orc
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.spark.planner.options import Options
-from icecomb.spark.planner.table.compression import write_properties
+from icecomb.spark.planner.options import Options, write_properties
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.spark.planner.protocol import NAMESPACE, Planner
 

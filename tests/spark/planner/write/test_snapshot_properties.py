@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from icecomb.spark.planner.protocol.writes import MergedRows
-from icecomb.spark.planner.write.snapshot_properties import merged_rows
+from icecomb.spark.planner.write.write import merged_rows
 
 KEY = "spark.merge-into.num-target-rows-"
 COUNTED = MergedRows(
