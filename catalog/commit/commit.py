@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from icecomb.catalog.commit.pointer import (
     Committed,
     MetadataPointer,
     MetadataVersion,
+    Outcome,
     Pointer,
     Unknown,
     V,
@@ -30,6 +31,8 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.holding import Holding, is_interrupt
+from icecomb.format.printable_text import printable
+from icecomb.format.property.property import without_secrets
 from icecomb.format.property.table_property import (
     COMMIT_MAX_WAIT,
     COMMIT_MIN_WAIT,
@@ -146,7 +149,7 @@ def commit(
             "%s: %s; check the clocks of the machines that write to it", pointer.name, skew
         )
     _delete_unlogged(io, pointer, followed.metadata, done.metadata)
-    with suppress(IcecombError, OSError):
+    with _done():
         producer.clean_up(done.metadata)
     return done
 
@@ -291,7 +294,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
     """
     begun = time.monotonic()
     try:
-        outcome = pointer.swap(base, new)
+        outcome = swapped(pointer, base, new)
     except IcecombError as error:
         if not is_interrupt(error):
             pointer.discard(new)
@@ -321,6 +324,23 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
     )
 
 
+def swapped(pointer: Pointer[V, M], base: V | None, new: V) -> Outcome:
+    """Return the outcome of `Pointer.swap`; an error proves that nothing changed, or interrupts.
+
+    Any error that is not icecomb's own is an unknown outcome: that of an answer, perhaps to a swap
+    that was made, from which neither icecomb nor a library could make anything.
+    """
+    try:
+        return pointer.swap(base, new)
+    except IcecombError:
+        raise
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        reason = printable(without_secrets(f"{type(error).__name__}: {error}"))
+        return Unknown(reason, None, error)
+
+
 def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
     """Refuse, before anything is written, tables that only another implementation can write."""
     if "encryption.key-id" in metadata.properties:
@@ -348,12 +368,24 @@ def check_format_version(name: str, metadata: TableMetadata, properties: Mapping
         )
 
 
+@contextmanager
+def _done() -> Iterator[None]:
+    """Suppress errors once the commit is done: they would look like its failure."""
+    try:
+        yield
+    except (IcecombError, OSError):
+        pass
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        _LOG.info("what followed a commit failed: %s", type(error).__name__)
+
+
 def _delete_unlogged(
     io: FileIO, guard: WriteGuard, base: TableMetadata, new: TableMetadata
 ) -> None:
     """Delete the files dropped from the metadata log, if the table asks for it."""
-    # The commit is done: an error now would look like its failure, and its files be deleted.
-    with suppress(IcecombError, OSError):
+    with _done():
         if not METADATA_DELETE_AFTER_COMMIT.of(new.properties):
             return
         guard.check_deletable(new)

@@ -188,7 +188,7 @@ class Pointer(Protocol[V, M_contra]):
     def swap(self, expected: V | None, new: V) -> Outcome:
         """Swap the pointer from ``expected`` (None: new) to ``new``, which `stage` prepared.
 
-        An error is raised only if it is proven that nothing changed.
+        An error of icecomb's is raised only if it is proven that nothing changed.
         """
 
     def discard(self, new: V) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
 from icecomb.catalog.catalog import Catalog
-from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version
+from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version, swapped
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion
 from icecomb.catalog.configuration.catalog_property import (
     CATALOG,
@@ -262,7 +262,7 @@ class HiveCatalog(Catalog):
         # Not `settle`, which deletes the file of a failed commit: this file is the user's.
         with Holding() as held, held:
             pointer.queue(held)
-            outcome = pointer.swap(None, version)
+            outcome = swapped(pointer, None, version)
         if isinstance(outcome, Committed):
             return self._table(place, version, pointer)
         name = ".".join(place)

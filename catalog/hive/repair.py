@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.commit.commit import swapped
 from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion, Outcome
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
 from icecomb.catalog.hive.metadata_files import (
@@ -113,7 +114,7 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
         pointer.keeps_folders = True
         with Holding() as held, held:
             pointer.queue(held)
-            outcome = pointer.swap(expected, MetadataVersion(repair.target, metadata))
+            outcome = swapped(pointer, expected, MetadataVersion(repair.target, metadata))
     if isinstance(outcome, Committed):
         return
     if isinstance(outcome, Conflict):

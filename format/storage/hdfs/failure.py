@@ -9,6 +9,7 @@ from icecomb.format.errors import (
     FileIOError,
     IcecombError,
 )
+from icecomb.format.printable_text import printable
 from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import exists_already, is_missing
 
@@ -49,23 +50,30 @@ class HdfsDataLostError(FileIOError):
     """A data node lost the data sent to it; there is no file under the name."""
 
 
-def failure(verb: str, location: str, exception: str, message: str) -> IcecombError:
+def one_line(said: object) -> str:
+    """Return the first line of what a server said, for a message; empty if it said nothing."""
+    text = next(iter(str("" if said is None else said).strip().splitlines()), "")
+    return printable(without_secrets(f"{text[:500]}..." if len(text) > 500 else text))
+
+
+def failure(verb: str, location: str, exception: object, message: object) -> IcecombError:
     """Return the error for a remote exception, with the first line of its message.
 
     Args:
         verb: The failed operation, such as `read`.
         exception: Hadoop's exception class, without its package.
     """
-    if exception in MISSING:
+    name = one_line(exception)
+    if name in MISSING:
         return is_missing(location)
-    if exception in EXISTS:
+    if name in EXISTS:
         return exists_already(location)
-    text = without_secrets((message or exception).strip().splitlines()[0])
-    advice = _ADVICE.get(exception, "check the log of the name node")
+    text = one_line(message) or name
+    advice = _ADVICE.get(name, "check the log of the name node")
     if '"user.name"' in text:
         advice = "the cluster rejects this user name: set hdfs.user or HADOOP_USER_NAME"
     return FileIOError(
-        f"Cannot {verb} {location}: {exception}: {text}",
+        f"Cannot {verb} {location}: {name}: {text}",
         hint=advice,
         path=location,
     )

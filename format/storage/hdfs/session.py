@@ -1,4 +1,9 @@
-"""HTTP connections to a cluster: authentication, timeouts and trusted certificates."""
+"""HTTP connections to a cluster: authentication, timeouts and trusted certificates.
+
+Any host that a location names may answer as a name node, and name any other as a data node. So a
+login and cookies are for name nodes, no redirection is followed but a name node's to a data node,
+and what comes is read in pieces to a limit.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,17 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from icecomb.format.call_log import timed
 from icecomb.format.errors import ConfigurationError, FileIOError
+from icecomb.format.input_limit import METADATA, check_json
 from icecomb.format.process import user_name
 from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.delegation_token import (
@@ -24,7 +32,7 @@ from icecomb.format.storage.delegation_token import (
 )
 from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.hdfs.address import HdfsAddress
-from icecomb.format.storage.hdfs.failure import not_hdfs
+from icecomb.format.storage.hdfs.failure import not_hdfs, one_line
 from icecomb.format.storage.hdfs.name_node import NAME_NODE_STATUS, ActiveNameNodes
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
 from icecomb.format.storage.hdfs.time_limit import timed_pools
@@ -53,6 +61,9 @@ _CONNECTIONS: Final = 32
 BYTES: Final = "application/octet-stream"
 """The content type of responses that are not JSON."""
 _METRICS_S: Final = 10.0
+_ANSWER_BYTES: Final = 16 << 20
+"""The most that an answer may be, except for a list of a folder's files."""
+_PIECE: Final = 16 << 20
 TOKEN_KINDS: Final = ("WEBHDFS delegation", "SWEBHDFS delegation", "HDFS_DELEGATION_TOKEN")
 """Kinds issued by `GETDELEGATIONTOKEN`, by it over TLS, and to jobs; name nodes accept all."""
 
@@ -106,6 +117,7 @@ class HdfsSession:
         self._answers = _Answers()
         self._token()
         self.requests = self._session()
+        self._data_nodes = self._data_node_session()
 
     @property
     def effective_user(self) -> str:
@@ -117,20 +129,38 @@ class HdfsSession:
         """How many requests of this thread were not answered."""
         return self._answers.lost
 
-    def download(self, url: str) -> tuple[bytes, bool]:
+    def close(self) -> None:
+        """Close the connections that are kept open."""
+        self.requests.close()
+        self._data_nodes.close()
+
+    def download(self, url: str, most: int) -> tuple[bytes, bool]:
         """Return a data node's response, and whether its length was stated.
+
+        A longer one than `most` is not read to its end, but returned with more bytes than that.
 
         Errors are those of the libraries: requests.RequestException if the connection failed,
         urllib3.exceptions.HTTPError if the response was cut or too slow, and pyhdfs.HdfsException
         if the data node refused.
         """
         import pyhdfs
+        import requests
 
-        with self.requests.get(url, stream=True, auth=_anonymous) as reply:
-            pyhdfs._check_response(reply)  # noqa: SLF001 - raises the same errors as other calls
-            if (kind := content_type(reply)) != BYTES:
+        try:
+            reply = self._data_nodes.get(url, stream=True)
+        except requests.RequestException as error:
+            raise _told(error) from None
+        with reply:
+            kind = content_type(reply)
+            if reply.status_code != HTTPStatus.OK:
+                _read(reply, _ANSWER_BYTES)
+                pyhdfs._check_response(reply)  # noqa: SLF001 - raises the same errors as other calls
+            if kind != BYTES:
                 raise pyhdfs.HdfsException(f"{kind or 'nothing'} came instead of a file")
-            return bytes(reply.raw.read()), "Content-Length" in reply.headers
+            _check_coding(reply)
+            # not by the stated length, for which memory would be taken at once
+            read = partial(reply.raw.read, min(most + 1, _PIECE), decode_content=False)
+            return _joined(iter(read, b""), most), "Content-Length" in reply.headers
 
     def metrics(self, origin: str, bean: str) -> dict[str, Any]:
         """Return one bean of the metrics of `http://host:port`; empty if there is none.
@@ -141,7 +171,7 @@ class HdfsSession:
         reply = self.requests.get(url, timeout=_METRICS_S)
         try:
             (found, *_) = reply.json()["beans"] if reply.ok else [{}]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             found = {}
         return found if isinstance(found, dict) else {}
 
@@ -176,10 +206,10 @@ class HdfsSession:
         """
         wanted = self._identity()({"op": "DELETE", "user.name": self.user})
         url = f"{origin}/webhdfs/v1/{draft_name()}?{urlencode(wanted)}"
-        reply = self.requests.delete(url, allow_redirects=False)
+        reply = self.requests.delete(url)
         try:
             answered = not {"boolean", "RemoteException"}.isdisjoint(reply.json())
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             answered = False
         if not answered:
             kind = content_type(reply) or "no type"
@@ -228,28 +258,14 @@ class HdfsSession:
         )
 
     def _session(self) -> requests.Session:
+        """Return the session for the name nodes."""
         import requests
-        from requests.adapters import HTTPAdapter
 
-        timeouts = (self.connect_timeout_s, self.read_timeout_s)
         may_be_believed = self._may_be_believed
         identity = self._identity()
         answers = self._answers
-        check_peer = self._services.check_peer
         withheld = self._withheld
         login, falls_back = self._login, self._falls_back
-
-        class Adapter(HTTPAdapter):
-            """An adapter with a timeout for every request and response, also of data nodes."""
-
-            def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
-                super().init_poolmanager(*sizes, **options)
-                self.poolmanager.pool_classes_by_scheme = timed_pools(check_peer)
-
-            def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
-                options["timeout"] = options.get("timeout") or timeouts
-                with timed(_LOG, str(request.method), *_place(request.url or "")):
-                    return super().send(request, **options)
 
         class Session(requests.Session):
             """A session that adds the user's identity to every call to a name node."""
@@ -264,8 +280,7 @@ class HdfsSession:
                 except requests.RequestException as error:
                     answers.lost += 1
                     _LOG.info("%s does not answer: %s", urlsplit(url).netloc, type(error).__name__)
-                    # its text and its request contain the URL with the token
-                    raise type(error)(without_secrets(str(error))) from None
+                    raise _told(error) from None
                 is_by_ticket = given is not None and "delegation" not in options["params"]
                 if login is not None and is_by_ticket and not falls_back:
                     login.check(reply)
@@ -286,15 +301,51 @@ class HdfsSession:
                     raise _refused(reply, withheld())
                 return reply
 
-        session = Session()
+        session = self._equipped(Session(), is_whole=True)
+        if login is not None:
+            session.auth = login
+        return session
+
+    def _data_node_session(self) -> requests.Session:
+        """Return the session for hosts that name nodes name: it has no login, and no cookies."""
+        import requests
+
+        session = self._equipped(requests.Session(), is_whole=False)
+        session.auth = _anonymous
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        return session
+
+    def _equipped(self, session: requests.Session, *, is_whole: bool) -> requests.Session:
+        """Return a session with timeouts and certificates, which may read bounded responses."""
+        from requests.adapters import HTTPAdapter
+
+        timeouts = (self.connect_timeout_s, self.read_timeout_s)
+        check_peer = self._services.check_peer
+
+        class Adapter(HTTPAdapter):
+            """An adapter with a timeout for every request and response, also of data nodes."""
+
+            def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
+                super().init_poolmanager(*sizes, **options)
+                self.poolmanager.pool_classes_by_scheme = timed_pools(check_peer)
+
+            def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
+                options["timeout"] = options.get("timeout") or timeouts
+                url = request.url or ""
+                with timed(_LOG, str(request.method), *_place(url)):
+                    reply = super().send(request, **{**options, "stream": True})
+                    if is_whole:
+                        lists = "op=LISTSTATUS" in url
+                        _read(reply, METADATA.value << 20 if lists else _ANSWER_BYTES)
+                    return reply
+
+        session.get_redirect_target = _nowhere  # type: ignore[assignment]
         session.trust_env = False
         session.headers["Accept-Encoding"] = "identity"
         for scheme in ("http://", "https://"):
             session.mount(scheme, Adapter(pool_maxsize=_CONNECTIONS))
         if self._ca_path:
             session.verify = self._ca_path
-        if login is not None:
-            session.auth = login
         return session
 
     def _identity(self) -> Any:
@@ -318,6 +369,50 @@ def content_type(reply: requests.Response) -> str:
     return reply.headers.get("Content-Type", "").partition(";")[0].strip()
 
 
+def _read(reply: requests.Response, most: int) -> None:
+    """Read a response whole; requests.RequestException is raised if it is larger than allowed."""
+    try:
+        _check_coding(reply)
+        content = _joined(reply.iter_content(1 << 16), most)
+        _check_answer(content, most)
+    except BaseException:
+        reply.close()
+        raise
+    reply._content = content  # noqa: SLF001 - as its property does, which has no limit
+    reply._content_consumed = True  # type: ignore[attr-defined] # noqa: SLF001
+
+
+def _check_answer(content: bytes, most: int) -> None:
+    import requests
+
+    try:
+        check_json(content)
+    except ValueError as error:
+        raise requests.exceptions.ContentDecodingError(str(error)) from None
+    if len(content) > most:
+        raise requests.exceptions.ContentDecodingError(f"it is larger than {most >> 20} MiB")
+
+
+def _check_coding(reply: requests.Response) -> None:
+    """Refuse what is packed, though it was asked for as it is: a little could become very much."""
+    import requests
+
+    coding = reply.headers.get("Content-Encoding", "identity")
+    if coding.strip().lower() != "identity":
+        raise requests.exceptions.ContentDecodingError(f"its answer is packed ({coding!r})")
+
+
+def _joined(pieces: Iterable[bytes], most: int) -> bytes:
+    """Join pieces up to the first one that makes them longer than allowed."""
+    found, size = [], 0
+    for piece in pieces:
+        found.append(piece)
+        size += len(piece)
+        if size > most:
+            break
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
 def _place(url: str) -> tuple[str, str]:
     """Return host and path, and the operation, without secrets."""
     parts = urlsplit(url)
@@ -328,6 +423,16 @@ def _place(url: str) -> tuple[str, str]:
 def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Add no credentials: the URL from the name node contains a token for the data node."""
     return request
+
+
+def _nowhere(_: requests.Response) -> str | None:
+    """Return no target: no redirection is followed, nor what came with it read."""
+    return None
+
+
+def _told(error: requests.RequestException) -> requests.RequestException:
+    """Return an error without its request, and the text without the URL, that have the token."""
+    return type(error)(without_secrets(str(error)))
 
 
 def _says(reply: requests.Response, exception: bytes) -> bool:
@@ -354,7 +459,7 @@ def _refused(reply: requests.Response, withheld: str) -> FileIOError:
         )
     try:
         reason = reply.json()["RemoteException"]["message"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         reason = reply.reason
-    shown = without_secrets(str(reason))
+    shown = one_line(reason) or f"HTTP {reply.status_code}"
     return FileIOError(f"{host} rejected the login: {shown}", hint=hint)

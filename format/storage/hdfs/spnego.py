@@ -66,23 +66,19 @@ class SpnegoAuth(AuthBase):
     def check(self, reply: requests.Response) -> None:
         """Check that a response comes from a server that has proven who it is.
 
-        A response that only refuses the login needs no proof.
+        One that asks for a login (401) needs no proof.
         """
         _check(reply, proven=urlsplit(reply.url).netloc in self.proven)
 
 
 def _check(reply: requests.Response, *, proven: bool) -> None:
     parts = urlsplit(reply.url)
-    kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
-    # the login is refused in a page, what a user may not do in JSON
-    counts = reply.status_code < HTTPStatus.BAD_REQUEST or kind == "application/json"
-    is_refused = reply.status_code == HTTPStatus.UNAUTHORIZED
-    if counts and not is_refused and not proven:
+    if reply.status_code != HTTPStatus.UNAUTHORIZED and not proven:
         raise GssError(
-            f"{parts.netloc} does not prove that it is HTTP/{parts.hostname}: its answer is "
-            "not believed",
-            hint="check the address of the name node and the proxies on the way there; "
-            f"{HADOOP_FALLBACK}=true allows clusters without security",
+            f"{parts.netloc} does not prove that it is HTTP/{parts.hostname}: its answer "
+            f"(HTTP {reply.status_code}) is not believed",
+            hint="check the ticket (klist), the address of the name node and the proxies on the "
+            f"way there; {HADOOP_FALLBACK}=true allows clusters without security",
         )
 
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import urllib3
 
+_HEAD: Final = 1 << 18
+"""The most bytes of lines before a body, between its parts and after it: a server may go on
+answering `100 Continue`, or adding headers, without an end."""
 _PIECE: Final = 1 << 20
 """Bytes after which the time limit starts again: long files may take longer than the limit."""
 
@@ -21,7 +24,30 @@ class TimedResponse(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *options: Any, **others: Any) -> None:
         super().__init__(sock, *options, **others)
-        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach()))
+        self.fp = _Bounded(_Timed(sock, self.fp.detach()))
+
+
+class _Bounded(io.BufferedReader):
+    """A reader of heads and bodies by whose limit a head ends before the time starts again."""
+
+    _left = _HEAD
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        most = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
+        line = super().readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise http.client.HTTPException(f"more than {_HEAD} bytes came outside of the body")
+        return line
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        self._left = _HEAD
+        return found
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._left = _HEAD
+        return super().readinto(buffer)
 
 
 class _Timed(io.RawIOBase):

@@ -3,7 +3,9 @@
 As in Hadoop a token names its service: a nameservice, or `host:port` of a name node, with the host
 as a name or as an address. A location from metadata may name any host. So the addresses of hosts
 that the settings do not name count only if the connection leads there, too: whoever owns a host's
-name may answer with another address at every question.
+name may answer with another address at every question. Names of an address (reverse DNS) never
+count, which are said by whoever owns the address. Over TLS, where a certificate proves a name, only
+names of the settings count.
 Source: Hadoop's ``SecurityUtil.buildTokenService``, ``HAUtilClient``.
 """
 
@@ -24,6 +26,7 @@ class TokenServices:
     def __init__(self, address: HdfsAddress, properties: Mapping[str, str]) -> None:
         self._web = frozenset(each.lower() for each in address.name_nodes)
         self._own = set(self._web)
+        self._secure = address.secure
         if address.cluster:
             self._own.add(with_port(address.cluster.removeprefix("hdfs://")).lower())
         self._known = known_clusters(properties)
@@ -51,8 +54,13 @@ class TokenServices:
         reached = _by_address(self._own)
         if service not in reached:
             return False
-        if not self.is_configured:
-            self._bound = frozenset(each.rpartition(":")[0] for each in reached)
+        return self.is_configured or self._bind(reached)
+
+    def _bind(self, reached: set[str]) -> bool:
+        """Return whether a name may count by its addresses, to which connections must then lead."""
+        if self._secure:
+            return False
+        self._bound |= frozenset(each.rpartition(":")[0] for each in reached)
         return True
 
     def is_of_another(self, service: str) -> bool:
@@ -78,8 +86,12 @@ class TokenServices:
     @cached_property
     def _described(self) -> list[KnownCluster]:
         found = [each for each in self._known if not self._web.isdisjoint(each.web)]
+        if found:
+            return found
         # only what names of the settings lead to: those in a location are another's
-        return found or [each for each in self._known if not self._web.isdisjoint(_aliases(each))]
+        reached = _by_address(self._web)
+        found = [each for each in self._known if reached and reached <= _by_address(each.web)]
+        return found if found and self._bind(reached) else []
 
 
 def _services(known: KnownCluster) -> set[str]:
@@ -89,17 +101,6 @@ def _services(known: KnownCluster) -> set[str]:
         name = known.nameservice.lower()
         found |= {f"ha-{scheme}:{name}" for scheme in ("hdfs", "webhdfs", "swebhdfs")}
         found.add(with_port(name))
-    return found
-
-
-def _aliases(known: KnownCluster) -> set[str]:
-    """Return other spellings of the web addresses of a cluster: addresses, and canonical names."""
-    found = _by_address(known.web)
-    for each in known.web:
-        host, _, port = each.rpartition(":")
-        with suppress(OSError):
-            name, others, _ = socket.gethostbyaddr(host)
-            found |= {f"{one.lower()}:{port}" for one in (name, *others)}
     return found
 
 

@@ -12,14 +12,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
-from icecomb.format.property.property import without_secrets
-from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
+from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure, one_line
 from icecomb.format.storage.hdfs.time_limit import TimedResponse
 from icecomb.format.storage.output_stream import Upload
 
 if TYPE_CHECKING:
     import ssl
 
+_ANSWER_BYTES: Final = 1 << 20
 _ABANDON_S: Final = 5.0
 _LOOK_S: Final = 1.0
 """Seconds that a send may block before checking for an early response."""
@@ -58,7 +58,7 @@ class HdfsUpload(Upload):
             self._connection.endheaders()
             # data sent after the data node has hung up is not a new request
             self._connection.auto_open = 0
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
             self._connection.close()
             self._events.close()
             raise self._broken(error) from None  # it may contain the URL with the token
@@ -116,18 +116,19 @@ class HdfsUpload(Upload):
 
     def _check_reply(self) -> None:
         try:
-            reply = self._connection.getresponse()
-            body = reply.read()
+            with self._connection.getresponse() as reply:
+                body = reply.read(_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
             raise self._broken(error) from error
         if reply.status != HTTPStatus.CREATED:
             try:
                 remote = json.loads(body)["RemoteException"]
                 exception, message = remote["exception"], remote["message"]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 exception, message = f"HTTP {reply.status}", reply.reason
-            refused = failure("create", self._location, exception, message)
-            if exception in TRANSIENT or exception.startswith("HTTP 5"):
+            name = one_line(exception)
+            refused = failure("create", self._location, name, message)
+            if name in TRANSIENT or name.startswith("HTTP 5"):
                 self.is_lost = True
                 raise HdfsDataLostError(refused.message, hint=refused.hint, path=self._location)
             raise refused
@@ -153,7 +154,7 @@ class HdfsUpload(Upload):
         self.is_lost = True
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return HdfsDataLostError(
-            f"Cannot write {self._location} at data node {self.node}: {without_secrets(reason)}",
+            f"Cannot write {self._location} at data node {one_line(self.node)}: {one_line(reason)}",
             hint="the data node may be down, or its name unknown here "
             "(dfs.datanode.hostname, dfs.client.use.datanode.hostname)",
             path=self._location,

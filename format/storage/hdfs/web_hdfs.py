@@ -26,6 +26,8 @@ from icecomb.format.errors import (
     IcecombError,
     NoSuchFileError,
 )
+from icecomb.format.holding import is_interrupt
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import state_unknown
@@ -37,6 +39,7 @@ from icecomb.format.storage.hdfs.failure import (
     HdfsDataLostError,
     failure,
     not_hdfs,
+    one_line,
     reach,
     unreachable,
 )
@@ -130,7 +133,7 @@ class WebHdfs:
 
     def close(self) -> None:
         """Close the connections that are kept open."""
-        self._session.requests.close()
+        self._session.close()
 
     def active_name_node(self) -> str:
         """Return `host:port` of the active name node."""
@@ -207,6 +210,12 @@ class WebHdfs:
                 problem = error
             else:
                 self._failed.discard(node)
+                if length is None and len(found) > unpacked_bytes():
+                    raise FileIOError(
+                        f"Cannot read {location}: it is larger than the limit ({UNPACKED})",
+                        hint=f"check what it is, or set {UNPACKED.name} to more",
+                        path=location,
+                    )
                 return found
             if failures >= _READ_TRIES:
                 raise problem
@@ -377,19 +386,17 @@ class WebHdfs:
         with suppress(FileIOError):
             if self.entries(f"{path}/.snapshot", location):
                 return path
-        found: list[dict[str, Any]] = []
         try:
             with self._failures("list the snapshots of", location):
                 reply = self._call("get", "/", "GETSNAPSHOTTABLEDIRECTORYLIST", HTTPStatus.OK, {})
-                found = reply.json()["SnapshottableDirectoryList"] or []
+                for each in reply.json()["SnapshottableDirectoryList"] or []:
+                    folder = posixpath.join(each["parentFullPath"], each["dirStatus"]["pathSuffix"])
+                    if each["snapshotNumber"] and folder.startswith(f"{path}/"):
+                        return str(folder)
         except HdfsAnswerLostError:
             raise
         except FileIOError:
             pass  # an older name node
-        for each in found:
-            folder = posixpath.join(each["parentFullPath"], each["dirStatus"]["pathSuffix"])
-            if each["snapshotNumber"] and folder.startswith(f"{path}/"):
-                return str(folder)
         return None
 
     def make_folder(self, path: str, location: str, *, private: bool = False) -> None:
@@ -446,12 +453,15 @@ class WebHdfs:
         """
         try:
             with self._failures("read", location):
-                content, is_framed = self._session.download(url)
+                most = unpacked_bytes() if length is None else length
+                content, is_framed = self._session.download(url, most)
         except FileIOError as error:
             if _is_beyond_end(error):
                 return b""
             raise
         found = len(content)
+        if length is None and found > most:
+            return content
         if found == length or (is_framed and (length is None or found < length)):
             return content
         rest = max(self.status(path, location).size - offset, 0)
@@ -489,17 +499,18 @@ class WebHdfs:
             raise
         # pyhdfs's exceptions contain what was answered, which may repeat the URL with the token
         except pyhdfs.HdfsHttpException as error:
-            raise self._translated(verb, location, error) from None
+            raise _translated(verb, location, error) from None
         except pyhdfs.HdfsNoServerException as error:
             raise unreachable(verb, location, self.name_nodes, str(error)) from None
         except pyhdfs.HdfsException as error:
             raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from None
-        except (
-            KeyError, AssertionError, AttributeError, TypeError, ValueError, OverflowError,
-            RecursionError,
-        ) as error:  # fmt: skip
-            raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from error
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            lost = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+            odd = (ValueError, requests.exceptions.ContentDecodingError)
+            if isinstance(error, odd) or not isinstance(error, lost):
+                raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from error
             raise HdfsAnswerLostError(
                 f"Cannot {verb} {location}: {_one_line(error)}",
                 hint="the data node may be down, or its name unknown here "
@@ -507,13 +518,15 @@ class WebHdfs:
                 path=location,
             ) from error
 
-    @staticmethod
-    def _translated(verb: str, location: str, error: pyhdfs.HdfsHttpException) -> IcecombError:
-        name, message = error.exception, error.message.removeprefix(f"{error.exception} - ")
+
+def _translated(verb: str, location: str, error: pyhdfs.HdfsHttpException) -> IcecombError:
+    name, message = error.exception, error.message
+    if isinstance(message, str):
+        message = message.removeprefix(f"{name} - ")
         # a data node wraps the name node's exception; those merely mentioned did not occur
         if name in {"RemoteException", "IOException"} and (inner := _WRAPPED.match(message)):
             name = inner["name"]
-        return failure(verb, location, name, message)
+    return failure(verb, location, name, message)
 
 
 def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
@@ -525,6 +538,8 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
     name = found.pathSuffix
     if not isinstance(name, str) or "/" in name:
         raise ValueError(f"a file is called {name!r}")
+    if found.length < 0:
+        raise ValueError(f"a file has {found.length!r} bytes")
     return HdfsStatus(
         name,
         found.type == "DIRECTORY",
@@ -540,8 +555,8 @@ def _is_done(reply: requests.Response) -> bool:
 
 
 def _shown(reply: requests.Response) -> str:
-    text = without_secrets(reply.text.strip())
-    return f"{content_type(reply) or 'no type'}: {text[:100]!r}"
+    text = without_secrets(reply.content.decode(errors="replace").strip())
+    return f"{one_line(content_type(reply)) or 'no type'}: {text[:100]!r}"
 
 
 def _is_beyond_end(error: FileIOError) -> bool:
@@ -550,7 +565,7 @@ def _is_beyond_end(error: FileIOError) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    text = without_secrets((str(error).strip() or type(error).__name__).splitlines()[0])
+    text = one_line(error) or type(error).__name__
     return f"{text[:200]}..." if len(text) > 200 else text
 
 
@@ -561,11 +576,14 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
     a name with decomposed letters it would be the URL of another file.
     """
     url = str(reply.headers["location"])
+    told_to = urlsplit(url)
+    # the port is checked where it is looked at
+    if told_to.scheme not in {"http", "https"} or not told_to.hostname or told_to.port == 0:
+        raise ValueError(f"it leads to {without_secrets(url)[:100]!r}")
     composed = unicodedata.normalize("NFC", path)
     if composed == path:
         return url
-    parts = urlsplit(url)
-    told = unquote(parts.path)
+    told = unquote(told_to.path)
     if told.endswith(path):
         return url
     if not told.endswith(composed):
@@ -575,4 +593,4 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
             hint="set hdfs.engine=native, or rename it to composed letters (Unicode's NFC)",
             path=location,
         )
-    return parts._replace(path=quote(told[: -len(composed)] + path)).geturl()
+    return told_to._replace(path=quote(told[: -len(composed)] + path)).geturl()

@@ -13,7 +13,6 @@ from icecomb.catalog.commit.pointer import Committed, Conflict, MetadataVersion,
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    IcecombError,
     MetastoreError,
 )
 from icecomb.format.manifests.manifest import DataFile
@@ -36,7 +35,7 @@ class Pointer:
 
     name = "db.t"
 
-    def __init__(self, folder: str, *outcomes: Outcome | IcecombError) -> None:
+    def __init__(self, folder: str, *outcomes: Outcome | Exception) -> None:
         schema = Schema(NestedField(1, "id", LongType()))
         first = new_table_metadata(schema, PartitionSpec(), UNSORTED_SORT_ORDER, folder, QUICK)
         self.current = MetadataVersion("v0", first)
@@ -61,7 +60,7 @@ class Pointer:
 
     def swap(self, expected: MetadataVersion, new: MetadataVersion) -> Outcome:
         outcome = self._outcomes.pop(0) if self._outcomes else Committed()
-        if isinstance(outcome, IcecombError):
+        if isinstance(outcome, Exception):
             raise outcome
         if isinstance(outcome, Conflict):
             self.overtake()
@@ -130,6 +129,23 @@ def test_a_commit_of_unknown_outcome_deletes_nothing_and_is_not_tried_again(tmp_
     assert [each.location for each in pointer.staged] == ["v1"]
     assert pointer.discarded == []
     assert len(files(tmp_path)) == 2
+
+
+def test_a_swap_that_ends_in_a_bug_is_of_unknown_outcome(tmp_path):
+    """Of ours or of a library, which met an answer that nobody thought of, after the request."""
+    pointer = Pointer(str(tmp_path), IndexError("list index out of range"))
+    with pytest.raises(CommitStateUnknownError, match=r"IndexError: list index out of range"):
+        tried(pointer, append("ours"))
+    assert [each.location for each in pointer.staged] == ["v1"]
+    assert pointer.discarded == []
+    assert len(files(tmp_path)) == 2
+
+
+def test_a_commit_that_was_made_is_no_failure_for_what_fails_after_it(tmp_path):
+    pointer = Pointer(str(tmp_path))
+    change = append("ours")
+    change.clean_up = lambda _: {}["odd"]
+    assert tried(pointer, change) is pointer.current
 
 
 def test_a_commit_that_is_refused_leaves_no_file(tmp_path):

@@ -522,3 +522,46 @@ def test_a_failed_append_leaves_no_empty_folder_that_it_made(
         table.append(pa.table({"id": [1], "p": [1]}))
     assert {*memory.folders} == before
     assert not [path for path in memory.files if "/data/" in path]
+
+
+def odd(answer, message, status, operations):
+    """Publications are done and answered so, as is what is asked after one."""
+    told = []
+
+    def answered(operation, path, asked, handler):
+        if operation == "RENAME" and asked["destination"].endswith(".metadata.json"):
+            answer(operation, path, asked, QUIET)
+            told.append(path)
+        if told and operation in operations:
+            raise RefusedError(status, "IOException", message)
+        answer(operation, path, asked, handler)
+
+    return answered
+
+
+class QUIET:
+    """Who hears no answer."""
+
+    path = ""
+    reply = staticmethod(lambda *_: None)
+
+
+@pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.parametrize("message", [None, "", "\n", ["x"], {"x": 1}, 7])
+def test_a_commit_whose_answer_says_nothing_did_not_fail(
+    memory, memory_settings, monkeypatch, message, status
+):
+    lake = load_catalog("lake", type="hadoop", warehouse="hdfs://lake/w", **memory_settings)
+    lake.create_namespace("db")
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    table = lake.create_table("db.t", rows.schema)
+    looks = {"RENAME", "GETFILESTATUS", "DELETE"}
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "answer", odd(memory.answer, message, status, looks))
+        table.append(rows)
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "answer", odd(memory.answer, message, status, {*looks, "OPEN"}))
+        with pytest.raises(CommitStateUnknownError, match="unknown whether"):
+            table.append(rows)
+    assert lake.load_table("db.t").scan().count() == 6
+    lake.close()

@@ -67,16 +67,37 @@ def test_an_answer_with_proof_is_believed(server: Any, status: int) -> None:
 
 @pytest.mark.parametrize("status", [200, 307, 403, 404, 500])
 @pytest.mark.parametrize("headers", [{}, {"WWW-Authenticate": "Negotiate"}, proof(b"of another")])
-def test_an_answer_without_proof_is_not(server: Any, status: int, headers: dict[str, str]) -> None:
-    server.after = (status, {**JSON, **headers}, b"{}")
+@pytest.mark.parametrize("kind", ["application/json", "text/html"])
+def test_an_answer_without_proof_is_not(
+    server: Any, status: int, headers: dict[str, str], kind: str
+) -> None:
+    server.after = (status, {"Content-Type": kind, **headers}, b"{}")
     with pytest.raises(GssError, match=r"does not prove that it is HTTP/127|no Kerberos"):
         ask(server)
 
 
 def test_who_refuses_the_login_need_not_prove_anything(server: Any) -> None:
-    for status in (401, 403):
-        server.after = (status, {"Content-Type": "text/html"}, b"who?")
-        assert ask(server).status_code == status
+    server.after = (401, {"Content-Type": "text/html"}, b"who?")
+    assert ask(server).status_code == 401
+
+
+def test_who_refuses_a_login_by_another_status_is_quoted_though_not_believed(server: Any) -> None:
+    """Hadoop answers 403 to a ticket that it cannot read."""
+    server.after = (403, {"Content-Type": "text/html"}, b"GSSException: clock skew")
+    with pytest.raises(GssError, match=r"its answer \(HTTP 403\) is not believed") as refused:
+        ask(server)
+    assert "klist" in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json", "application/octet-stream"])
+def test_a_file_is_not_missing_because_a_server_without_proof_says_so(
+    server: Any, kind: str
+) -> None:
+    told = {"exception": "FileNotFoundException", "javaClassName": "x", "message": "no"}
+    body = json.dumps({"RemoteException": told}).encode()
+    server.answer = lambda *_: (404, {"Content-Type": kind}, body)
+    with pytest.raises(GssError, match="does not prove"):
+        FileIO(KERBEROS).exists(f"webhdfs://{server.address}/x")
 
 
 KERBEROS = {"hadoop.security.authentication": "kerberos"}

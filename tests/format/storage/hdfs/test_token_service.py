@@ -92,6 +92,29 @@ def test_a_token_is_shown_to_its_cluster_however_both_are_spelled(service, prope
     assert shown({**properties, "hdfs.delegation-token": right}, location) == right
 
 
+@pytest.mark.parametrize("scheme", ["webhdfs", "swebhdfs"])
+@pytest.mark.parametrize("service", ["nn.corp.example:8020", "10.0.0.9:8020"])
+def test_a_name_that_reverse_dns_tells_is_not_believed(monkeypatch, scheme, service):
+    """Whoever owns the zone of an address says any name; and that name leads elsewhere."""
+    monkeypatch.setitem(ADDRESSES, "attacker.example", "10.6.6.6")
+    told = ("attacker.example", [], ["10.0.0.9"])
+    monkeypatch.setattr(socket, "gethostbyaddr", lambda _: told)
+    location = f"{scheme}://attacker.example:{9870 if scheme == 'webhdfs' else 9871}/x"
+    for settings in (SINGLE, KERBEROS | SINGLE):
+        assert shown({**settings, **held(token(service))}, location) is None
+        assert shown({**settings, "hdfs.delegation-token": token(service)}, location) is None
+
+
+@pytest.mark.parametrize("service", ["nn.corp.example:8020", "10.0.0.9:8020"])
+@pytest.mark.parametrize("settings", [{}, SINGLE, KERBEROS | SINGLE])
+def test_over_tls_only_names_of_settings_are_believed(service, settings):
+    """A certificate proves a name, and whoever owns another name has one for that."""
+    held_token = held(token(service))
+    assert shown({**settings, **held_token}, "swebhdfs://alias.corp.example:9871/x") is None
+    if settings:
+        assert shown({**settings, **held_token}, "swebhdfs://nn.corp.example:9871/x")
+
+
 FOREIGN = ("webhdfs://attacker.example/x", "hdfs://attacker.example:8020/x", "hdfs://elsewhere/x")
 
 
@@ -136,12 +159,16 @@ def test_a_token_of_one_cluster_is_not_shown_to_another_configured_one():
             assert shown({**HA, **settings}, "hdfs://ns2/x") is None
 
 
-def test_a_host_that_is_elsewhere_when_it_is_asked_gets_no_token(monkeypatch):
+@pytest.mark.parametrize("is_configured", [False, True])
+def test_a_host_that_is_elsewhere_when_it_is_asked_gets_no_token(monkeypatch, is_configured):
     """Whoever owns the name may have said the name node's address at first."""
     listener = Listener()
     where = f"attacker.example:{listener.port}"
     monkeypatch.setitem(ADDRESSES, "attacker.example", "10.0.0.9")
     properties = held(token(f"10.0.0.9:{listener.port}"))
+    if is_configured:
+        properties["dfs.namenode.http-address"] = f"nn.corp.example:{listener.port}"
+        properties["fs.defaultFS"] = "hdfs://nn.corp.example:8020"
     session = HdfsSession(properties, resolve_location(f"webhdfs://{where}/x", properties))
     assert "delegation" in session._identity()({})
     monkeypatch.setitem(ADDRESSES, "attacker.example", "127.0.0.1")

@@ -1,0 +1,189 @@
+"""Whatever hosts that a location names answer, icecomb's own errors say so, in text that can be printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from icecomb.format.errors import FileIOError, IcecombError
+from icecomb.format.storage.file_io import FileIO
+from tests.format.storage.hdfs.test_time_limit import endless
+from tests.peers.listener import Answer, Listener
+
+JSON = {"Content-Type": "application/json"}
+BYTES = {"Content-Type": "application/octet-stream"}
+DEEP = b'{"RemoteException":' + b"[" * 100_000
+ESCAPE = "\x1b]0;owned\x07"
+QUICK = {"dfs.client.failover.max.attempts": "1", "dfs.webhdfs.socket.read-timeout": "5s"}
+
+
+def refusal(exception: Any, message: Any, status: int = 403) -> Answer:
+    told = {"exception": exception, "javaClassName": "x", "message": message}
+    return status, JSON, json.dumps({"RemoteException": told}).encode()
+
+
+def file(**more: Any) -> Answer:
+    known = {"pathSuffix": "", "type": "FILE", "length": 9, "modificationTime": 1, "fileId": 1}
+    return 200, JSON, json.dumps({"FileStatus": {**known, **more}}).encode()
+
+
+@pytest.fixture
+def server() -> Iterator[Listener]:
+    found = Listener()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def io(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileIO]:
+    from icecomb.format.storage.hdfs import web_hdfs
+
+    monkeypatch.setattr(web_hdfs.time, "sleep", lambda _: None)
+    found = FileIO(QUICK)
+    yield found
+    found.close()
+
+
+CALLS: dict[str, Callable[[FileIO, str], Any]] = {
+    "exists": lambda io, at: io.exists(at),
+    "list": lambda io, at: [*io.list(at)],
+    "create": lambda io, at: io.create(at, b"data"),
+    "delete": lambda io, at: io.delete(at),
+    "rename": lambda io, at: io.rename(at, f"{at}2"),
+    "folder": lambda io, at: io.create_folder(at),
+    "folders": lambda io, at: io.folders(at),
+}
+NAME_NODE: dict[str, Answer] = {
+    "deep": (200, JSON, DEEP),
+    "deep 401": (401, JSON, DEEP),
+    "deep 403": (403, JSON, DEEP),
+    "list 401": (401, JSON, b"[1]"),
+    "text": (200, JSON, b'"x"'),
+    "huge number": (200, JSON, b'{"FileStatus":{"length":%s}}' % (b"9" * 5000)),
+    "no message": refusal("X", None),
+    "no known message": refusal("IOException", None),
+    "blank message": refusal("X", "\n\n"),
+    "blank known message": refusal("IOException", "\n"),
+    "list for a name": refusal(["X"], "m"),
+    "list for a message": refusal("IOException", ["m"]),
+    "packed": (200, {**JSON, "Content-Encoding": "gzip"}, b"nope"),
+    "charset": (200, {"Content-Type": "application/json; charset=nope"}, b"\xff"),
+    "negative": file(length=-5),
+    "escapes": refusal(f"X{ESCAPE}", f"no {ESCAPE}"),
+    "escapes, known": refusal("AccessControlException", f"no {ESCAPE}"),
+    "escapes, 401": refusal("SecurityException", f"no {ESCAPE}", 401),
+    "escapes, page": (200, {"Content-Type": f"text/{ESCAPE}"}, f"{ESCAPE}".encode()),
+}
+
+
+@pytest.mark.parametrize("answer", NAME_NODE.values(), ids=NAME_NODE)
+def test_what_a_name_node_answers_ends_in_an_error_that_can_be_printed(
+    io: FileIO, server: Listener, answer: Answer
+) -> None:
+    server.answer = lambda *_: answer
+    for call in CALLS.values():
+        with pytest.raises(IcecombError) as failed:
+            call(io, f"webhdfs://{server.address}/x")
+        assert "\x1b" not in str(failed.value)
+
+
+def streamed(io: FileIO, location: str) -> None:
+    with io.create_stream(location) as stream:
+        stream.write(b"data")
+
+
+TRANSFERS: dict[str, Callable[[FileIO, str], Any]] = {
+    "read": lambda io, at: io.read(at),
+    "range": lambda io, at: io.open_input(at, 9).read(9),
+    "create": lambda io, at: io.create(at, b"data"),
+    "stream": streamed,
+}
+DATA_NODE: dict[str, Answer] = {
+    "deep": (403, JSON, DEEP),
+    "list for a name": refusal(["x"], "m"),
+    "number": refusal(5, 5),
+    "no message": refusal("IOException", None),
+    "blank message": refusal("Foo", "\n"),
+    "number for a message": refusal("Foo", 7),
+    "list": (403, JSON, b"[]"),
+    "page": (200, {"Content-Type": f"text/html{ESCAPE}"}, ESCAPE.encode()),
+    "elsewhere": (302, {"Location": "http://127.0.0.1:1/"}, b""),
+    "packed": (200, {**BYTES, "Content-Encoding": "gzip"}, b"xx"),
+    "escapes": refusal(f"X{ESCAPE}", f"no {ESCAPE}"),
+}
+
+
+@pytest.mark.parametrize("call", TRANSFERS.values(), ids=TRANSFERS)
+@pytest.mark.parametrize("answer", DATA_NODE.values(), ids=DATA_NODE)
+def test_what_a_data_node_answers_ends_in_an_error_that_can_be_printed(
+    io: FileIO, server: Listener, answer: Answer, call: Callable[[FileIO, str], Any]
+) -> None:
+    server.answer = leads_to(f"http://{server.address}/webhdfs/v1/x?dn=1", answer)
+    with pytest.raises(IcecombError) as failed:
+        call(io, f"webhdfs://{server.address}/x")
+    assert "\x1b" not in str(failed.value)
+
+
+def leads_to(url: str, answer: Answer) -> Callable[[str, str], Answer]:
+    def answered(_: str, path: str) -> Answer:
+        if "dn=1" in path:
+            return answer
+        if "op=OPEN" in path or "op=CREATE" in path:
+            return 307, {**BYTES, "Location": url}, b""
+        if "op=GETFILESTATUS" in path:
+            return file()
+        return 200, JSON, b'{"boolean":true,"beans":[]}'
+
+    return answered
+
+
+@pytest.mark.parametrize("call", TRANSFERS.values(), ids=TRANSFERS)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "/x", "http://", "http:///x", "http://[", "http://127.0.0.1:99999999/x",
+        "http://127.0.0.1:abc/x", "http://127.0.0.1:0/x", "file:///etc/passwd", "ftp://127.0.0.1/x",
+        f"http://{'a' * 300}.x/", "http://\u00ff\u00fe..x/", "http://127.0.0.1:1/a b c",
+    ],
+)  # fmt: skip
+def test_a_data_node_that_cannot_be_is_an_error(
+    io: FileIO, server: Listener, url: str, call: Callable[[FileIO, str], Any]
+) -> None:
+    server.answer = leads_to(url, (200, BYTES, b"data"))
+    with pytest.raises(IcecombError):
+        call(io, f"webhdfs://{server.address}/x")
+
+
+def test_a_file_that_goes_on_after_what_was_asked_is_not_read_on(
+    io: FileIO, server: Listener
+) -> None:
+    sent = [0]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n"
+    with endless(head, b"x" * 1000, sent) as address:
+        server.answer = leads_to(f"http://{address}/webhdfs/v1/x?dn=1", (500, {}, b""))
+        with pytest.raises(FileIOError, match="11 bytes arrived instead of 9"):
+            io.open_input(f"webhdfs://{server.address}/x", 9).read(9)
+    assert sent[0] < 64 << 20
+
+
+def test_a_file_beyond_the_limit_is_not_read_whole(
+    io: FileIO, server: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "1")
+    much = (200, BYTES, b"x" * ((1 << 20) + 1))
+    server.answer = leads_to(f"http://{server.address}/webhdfs/v1/x?dn=1", much)
+    with pytest.raises(FileIOError, match=r"larger than the limit \(ICECOMB_MAX_UNPACKED_MIB"):
+        io.read(f"webhdfs://{server.address}/x")
+    assert sum("dn=1" in text for text in server.requests) == 1
+
+
+def test_a_length_is_not_believed_before_its_bytes_came(io: FileIO, server: Listener) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
+    with endless(head + b"Content-Length: %d\r\n\r\n0123456789" % 10**15, b"", [0]) as address:
+        server.answer = leads_to(f"http://{address}/webhdfs/v1/x?dn=1", (500, {}, b""))
+        for call in ("read", "range"):
+            with pytest.raises(FileIOError, match=r"Cannot read webhdfs://"):
+                TRANSFERS[call](io, f"webhdfs://{server.address}/x")

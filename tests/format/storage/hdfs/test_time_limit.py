@@ -1,0 +1,66 @@
+"""What may come before, between and after the parts of a body is bounded in bytes, and so in time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from icecomb.format.errors import FileIOError
+from icecomb.format.storage.file_io import FileIO
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+STATUS = (
+    b'{"FileStatus":{"pathSuffix":"","type":"FILE","length":7,"modificationTime":1,"fileId":1}}'
+)
+PART = b"%x\r\n%s\r\n" % (len(STATUS), STATUS)
+
+
+@contextmanager
+def endless(start: bytes, again: bytes, sent: list[int]) -> Iterator[str]:
+    """A server that answers so, and never ends."""
+
+    def serve() -> None:
+        while True:
+            with suppress(OSError):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(start)
+                    while again:
+                        connection.sendall(again)
+                        sent[0] += len(again)
+            if server.fileno() < 0:
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("start", "again"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+        (HEAD, b"X-More: %s\r\n" % (b"x" * 60_000)),
+        (CHUNKED, b"0" * (1 << 16)),
+        (CHUNKED + b"1;", b"x" * (1 << 16)),
+        (CHUNKED + PART + b"0\r\n", b"X-More: after it\r\n" * 1000),
+        (CHUNKED + PART, PART * 1000),
+        (HEAD + b"\r\n", STATUS * 1000),
+    ],
+    ids=["100", "headers", "size", "extension", "trailers", "parts", "body"],
+)
+def test_an_answer_without_an_end_is_an_error(start: bytes, again: bytes) -> None:
+    sent = [0]
+    with endless(start, again, sent) as address:
+        files = FileIO({"dfs.client.failover.max.attempts": "1"})
+        with pytest.raises(FileIOError, match=r"Cannot access webhdfs://"):
+            files.size(f"webhdfs://{address}/x")
+        files.close()
+    assert sent[0] < 64 << 20
