@@ -29,9 +29,9 @@ _FILTER: Final = _SecretFilter()
 
 
 def hide_secrets(*loggers: str) -> None:
-    """Let loggers of libraries write no secrets, whatever level they have.
-
-    Filters of a logger do not count for those below it.
-    """
+    """Let loggers of libraries, and those below them, write no secrets, whatever their level."""
+    present = [*logging.root.manager.loggerDict]
     for each in loggers:
-        logging.getLogger(each).addFilter(_FILTER)
+        # filters of a logger do not count for those below it
+        for name in (each, *(name for name in present if name.startswith(f"{each}."))):
+            logging.getLogger(name).addFilter(_FILTER)

@@ -6,6 +6,7 @@ programs, for example those below `hadoop.`, `fs.` or `s3.`, are kept unchecked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -28,11 +29,22 @@ from icecomb.format.property.table_property import HIVE_ENGINE, HIVE_LOCK
 from icecomb.format.storage.storage_property import STORAGE_PROPERTIES
 
 T = TypeVar("T")
+_SIZE: Final = re.compile(r"(\d{1,18})\s*([kmg]?)b?", re.ASCII)
 
 
 def _renamed(known: Property[T]) -> Property[T]:
     """Add the name that Hive 3 and later use for one of Hive's properties."""
     return replace(known, also=(known.key.removeprefix("hive."),))
+
+
+def _size(text: str) -> int:
+    """Parse a size as Hive's `SizeValidator` does; 0 and -1 stand for the default."""
+    found = _SIZE.fullmatch(text.lower())
+    if text in {"0", "-1"}:
+        return 1 << 30
+    if found is None:
+        raise ValueError(text)
+    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]]
 
 
 def _of_lock(name: str, default: int, about: str) -> Property[int]:
@@ -91,6 +103,14 @@ SOCKET_TIMEOUT: Final = _renamed(
     seconds(
         "hive.metastore.client.socket.timeout", 180.0, "How long a reply of a metastore may take."
     )
+)
+LARGEST_REPLY: Final = Property(
+    "hive.thrift.client.max.message.size",
+    1 << 30,
+    "The largest reply of a metastore; 100,000 partitions of 100 columns have about 500 MB.",
+    "a size such as 1gb or 500mb, or a number of bytes",
+    _size,
+    also=("metastore.thrift.client.max.message.size",),
 )
 SOCKET_LIFETIME: Final = _renamed(
     seconds(

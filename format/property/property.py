@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Generic, Literal, TypeVar
+from urllib.parse import unquote
 
 from icecomb.format.errors import ConfigurationError
 
@@ -30,15 +31,22 @@ _WITH_GROUPS: Final = "ugi"
 """PyIceberg's property of the user's name and groups; the secret of a metastore is one of these."""
 _USER_INFO: Final = re.compile(r"(?<=://)[^/\s]*@")
 _TOLD: Final = re.compile(
-    r"((?<![\w-])(?:delegation|token|access_token|sig|(?:x-amz-)?signature|x-amz-security-token"
-    r"|webidentitytoken)="
-    r"|(?<![\w-])(?:authorization|x-amz-security-token|x-amz-sso_bearer_token|webidentitytoken"
-    r"|secretaccesskey|(?:session|access|refresh|id)token|clientsecret"
-    r")[\"']?: ?(?:b?[\"'])?(?:\w+ )?"
-    r"|<(?:SecretAccessKey|SessionToken)>)[^\s&\"'<>,;)]+",
+    r"((?:(?<![\w-])|(?<=%26)|(?<=%3f)|(?<=%2526)|(?<=%253f))"
+    r"(?:delegation|token|access_token|sig|(?:x-amz-)?signature|x-amz-security-token"
+    r"|webidentitytoken)(?:=|%(?:25)*3d)"
+    r"|(?<![\w-])(?:authorization|delegation|x-amz-security-token|x-amz-sso_bearer_token"
+    r"|webidentitytoken|secretaccesskey|(?:session|access|refresh|id)token|clientsecret"
+    r")[\"']?(?:: ?|=|%(?:25)*3d)(?:b?[\"'])?(?:\w+(?: |%(?:25)*20))?"
+    r"|<(?:SecretAccessKey|SessionToken|Token-\d+)>)[^\s&\"'<>,;)]+",
     re.IGNORECASE,
 )
 """Secrets in queries of WebHDFS, Azure and S3, in headers, and in answers of STS and SSO."""
+_SHORTEST: Final = 8
+"""Characters of the shortest secret that is looked for: a shorter one may be any word."""
+_REMEMBERED: Final = 100
+_IN_QUERY: Final = re.compile(r"(?:^|[?&;])(?:sig|AccountKey)=([^&;]+)")
+_KNOWN: Final[dict[str, None]] = {}
+_known: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +217,34 @@ def is_secret(key: str) -> bool:
     return _SECRET.search(key) is not None
 
 
+def remember_secret(value: str | None) -> None:
+    """Let `without_secrets` hide a value however it is spelled; of a query its signature."""
+    global _known  # noqa: PLW0603 - all texts of the process
+    found = _IN_QUERY.findall(value or "") or (value or "").replace(",", " ").split()
+    new = {each for each in map(unquote, found) if len(each) >= _SHORTEST and each not in _KNOWN}
+    if new:
+        _KNOWN.update(dict.fromkeys(new))
+        for each in [*_KNOWN][:-_REMEMBERED]:
+            _KNOWN.pop(each, None)
+        longest_first = sorted([*_KNOWN], key=len, reverse=True)
+        _known = re.compile("|".join("".join(map(_spelled, each)) for each in longest_first))
+
+
+def _spelled(letter: str) -> str:
+    """Return a pattern of a letter: as it is, or encoded for a URL, for HTML or for JSON."""
+    if letter.isalnum():
+        return letter
+    code = f"{ord(letter):02x}"
+    return rf"(?:{re.escape(letter)}|%(?:25)*(?i:{code})|&#?\w+;|\\+u00(?i:{code}))"
+
+
 def without_secrets(text: str) -> str:
-    """Return a text without secrets of URLs: users with their passwords, tokens and signatures."""
+    """Return a text without secrets of URLs: users with their passwords, tokens and signatures.
+
+    What `remember_secret` knows is hidden wherever it stands.
+    """
+    if _known is not None:
+        text = _known.sub(HIDDEN, text)
     return _TOLD.sub(rf"\1{HIDDEN}", _USER_INFO.sub("", text))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.property.property import remember_secret
 
 FILE_VARIABLE: Final = "HADOOP_TOKEN_FILE_LOCATION"
 _MAGIC: Final = b"HDTS"
@@ -40,7 +41,9 @@ class DelegationToken:
     @property
     def url_text(self) -> str:
         """The token as WebHDFS takes it in a query."""
-        return base64.urlsafe_b64encode(self.written).decode().rstrip("=")
+        text = base64.urlsafe_b64encode(self.written).decode().rstrip("=")
+        remember_secret(text)
+        return text
 
     @classmethod
     def of_url_text(cls, text: str) -> DelegationToken:

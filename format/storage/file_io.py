@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import UnsupportedError
-from icecomb.format.property.property import ShownProperties
+from icecomb.format.property.property import ShownProperties, is_secret, remember_secret
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ class FileIO:
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(ShownProperties(properties or {}))
+        for key, value in self.properties.items():
+            if is_secret(key):
+                remember_secret(value)
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
 

@@ -11,9 +11,13 @@ import io
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ReadRange = Callable[[int, int], bytes]
 """Read bytes by offset and length: fewer only at the end of the file, none beyond it."""
@@ -24,10 +28,43 @@ _FARTHEST: Final = 8 << 20
 _PART: Final = 8 << 20
 _PARTS: Final = 4
 _COMING: Final = 3
+_PIECE: Final = 64 << 20
+"""Bytes that Arrow takes memory for at once."""
+
+
+def input_file(stream: RangeInput) -> pa.NativeFile:
+    """Return a file of Arrow that reads from a stream."""
+    return _file_type()(stream, mode="r")
+
+
+@cache
+def _file_type() -> type[pa.PythonFile]:
+    """Return the type of files that take no memory for a size before its bytes came."""
+    import pyarrow as pa
+
+    class InputFile(pa.PythonFile):  # type: ignore[misc]
+        def read(self, nbytes: int | None = None) -> bytes:
+            if nbytes is not None and nbytes <= _PIECE:
+                found: bytes = super().read(nbytes)
+                return found
+            pieces = io.BytesIO()
+            left = self.size() if nbytes is None else nbytes
+            while left > 0 and (piece := super().read(min(left, _PIECE))):
+                pieces.write(piece)
+                left -= len(piece)
+            return pieces.getvalue()
+
+        def readall(self) -> bytes:
+            return self.read()
+
+        def read_buffer(self, nbytes: int | None = None) -> pa.Buffer:
+            return pa.py_buffer(self.read(nbytes))
+
+    return InputFile
 
 
 class RangeInput:
-    """The file object that `pyarrow.PythonFile` reads from.
+    """The file object that a `pyarrow.PythonFile` reads from.
 
     Args:
         read_range: Function that reads a range of the file; called by several threads at a time.
@@ -134,7 +171,8 @@ class RangeInput:
             self._window = self._next(start)
             self._start = start
             return 0
-        end = min(max(start + wanted, start + self._ahead), self._size)
+        # a stated size justifies no request of all
+        end = min(start + max(min(wanted, _PART * _PARTS), self._ahead), self._size)
         if self._size <= _WHOLE:
             start, end = 0, self._size
         elif end == self._size:

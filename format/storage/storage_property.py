@@ -245,7 +245,9 @@ S3_PROXY: Final = text("s3.proxy-uri", "The proxy to use.", "a URL")
 S3_CONNECT_TIMEOUT: Final = seconds(
     "s3.connect-timeout", 10.0, "How long a connection to S3 may take."
 )
-S3_REQUEST_TIMEOUT: Final = seconds("s3.request-timeout", 60.0, "How long S3 may take to respond.")
+S3_REQUEST_TIMEOUT: Final = seconds(
+    "s3.request-timeout", 60.0, "How long S3 may take to respond, and for each MiB of a file."
+)
 S3_CA_PATH: Final = text(
     "s3.ca-path", "Trusted TLS authorities; the system's by default.", "a PEM file"
 )

@@ -98,6 +98,20 @@ MUTATIONS = [
         ("tests/format/storage/object_store/test_creation.py",),
     ),
     Mutation(
+        "an answer that cannot be parsed is not a lost one",
+        "format/storage/object_store/client.py",
+        "    except UNREADABLE as error:\n",
+        "    except ZeroDivisionError as error:\n",
+        ("tests/format/storage/object_store/test_unsound_answers.py",),
+    ),
+    Mutation(
+        "the beginning of a response that is too long is believed",
+        "format/storage/object_store/client.py",
+        "    if len(content) > _ANSWER:\n",
+        "    if False:\n",
+        ("tests/format/storage/object_store/test_unsound_answers.py",),
+    ),
+    Mutation(
         "a router's 404 is taken for Google's",
         "format/storage/object_store/google.py",
         "if status in {404, 410} and in_json and not reason",
@@ -1096,7 +1110,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a request of a moment ago is thought to be too late",
-        "catalog/hive/view_commit_status.py",
+        "catalog/commit/commit_status.py",
         "return time.time() * 1000 - timestamp_ms > OLD_MS",
         "return time.time() * 1000 - timestamp_ms > 0",
         ("tests/catalog/commit/test_late_requests_of_commits.py",),
@@ -1112,6 +1126,13 @@ MUTATIONS = [
         ),
     ),
     # catalog/hive
+    Mutation(
+        "a reply of any size is received",
+        "catalog/hive/thrift/transport/transport.py",
+        "        if size > self.largest:\n",
+        "        if False:\n",
+        ("tests/catalog/hive/thrift/test_replies.py",),
+    ),
     Mutation(
         "a metastore's reply to another call is believed",
         "catalog/hive/thrift/transport/protocol.py",
@@ -1532,6 +1553,13 @@ MUTATIONS = [
         ("tests/format/expressions",),
     ),
     # format/property
+    Mutation(
+        "a secret is hidden only as it was set",
+        "format/property/property.py",
+        "    if letter.isalnum():\n",
+        "    if True:\n",
+        ("tests/format/storage/test_told_secrets.py",),
+    ),
     Mutation(
         "a property is not found under its other names",
         "format/property/property.py",

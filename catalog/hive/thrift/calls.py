@@ -17,7 +17,7 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
-from icecomb.catalog.hive.thrift.connection import Connection, is_missing_call
+from icecomb.catalog.hive.thrift.connection import UNDECODED, Connection, is_missing_call
 from icecomb.catalog.hive.thrift.failover import Failover
 from icecomb.catalog.hive.thrift.failure import (
     UNEXPLAINED,
@@ -171,13 +171,7 @@ class Calls:
                 TProtocolException,
                 OSError,
                 EOFError,
-                ValueError,
-                # what cannot be decoded
-                IndexError,
-                TypeError,
-                OverflowError,
-                MemoryError,
-                RecursionError,
+                *UNDECODED,
             ) as error:
                 raise self._broken(connection, method, error) from error
             except TException as error:

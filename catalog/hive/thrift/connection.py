@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
-from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType, TType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
     from icecomb.format.storage.delegation_token import DelegationToken
 
 DEFAULT_PORT: Final = 9083
+UNDECODED: Final = (
+    ValueError, IndexError, TypeError, OverflowError, MemoryError, RecursionError,
+)  # fmt: skip
+"""Exceptions of Thrift's decoder for replies that cannot be decoded."""
 _PATIENCE: Final = 3
 """How many times longer than connecting each step of the handshake may take."""
 
@@ -75,6 +78,7 @@ class Connection:
             self.close()
             raise
         self._transport.timeout_s = settings.timeout_s
+        self._transport.largest = settings.largest_reply
 
     @property
     def is_open(self) -> bool:
@@ -193,7 +197,7 @@ class Connection:
                 hint="name its warehouse instead of its address",
                 uri=self.uri,
             ) from error
-        except (TException, TProtocolException, OSError, EOFError) as error:
+        except (TException, OSError, EOFError, *UNDECODED) as error:
             raise UnreachableError(
                 f"The metastore {self.uri} accepts connections but does not talk "
                 f"{'plain ' if settings.tls is None else ''}Thrift: {error}",
@@ -240,7 +244,7 @@ class Connection:
         own = Connection(self.uri, ourselves, self._servers)
         try:
             return DelegationToken.of_url_text(own.thrift.get_delegation_token(user, user))
-        except (TException, TProtocolException, OSError, EOFError) as error:
+        except (TException, OSError, EOFError, *UNDECODED) as error:
             raise UnreachableError(
                 f"The metastore {self.uri} does not allow acting for {user}: "
                 f"{getattr(error, 'message', None) or error}",

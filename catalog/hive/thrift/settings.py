@@ -10,6 +10,7 @@ from icecomb.catalog.configuration.catalog_property import (
     CLIENTS_WAIT,
     CONNECT_TIMEOUT,
     IDLE,
+    LARGEST_REPLY,
     SET_UGI,
     SOCKET_LIFETIME,
     SOCKET_TIMEOUT,
@@ -35,6 +36,7 @@ class ConnectionSettings:
         pool_size: Maximum number of connections in use at once: ``clients``.
         pool_wait_s: Time that a thread waits for one of them: ``clients.wait-timeout-ms``.
         random: Whether addresses are tried in random order: ``hive.metastore.uri.selection``.
+        largest_reply: Maximum number of bytes of a reply: ``hive.thrift.client.max.message.size``.
         user: The user sent by ``set_ugi``: ``ugi``, else the user of this process; None if
             ``hive.metastore.execute.setugi`` is false, or SASL names the user.
     """
@@ -46,6 +48,7 @@ class ConnectionSettings:
     pool_size: int = 16
     pool_wait_s: float = 60.0
     random: bool = False
+    largest_reply: int = LARGEST_REPLY.default
     user: str | None = None
     sasl: SaslSettings | None = None
     tls: TlsSettings | None = None
@@ -63,6 +66,7 @@ class ConnectionSettings:
             pool_size=CLIENTS.of(properties),
             pool_wait_s=CLIENTS_WAIT.of(properties) / 1000,
             random=URI_SELECTION.of(properties) == "random",
+            largest_reply=LARGEST_REPLY.of(properties),
             user=(UGI.of(properties) or current_user(properties)) if told else None,
             sasl=sasl,
             tls=TlsSettings.of(properties),

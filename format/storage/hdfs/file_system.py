@@ -42,7 +42,7 @@ from icecomb.format.storage.hdfs.native import NativeHdfs, works_here
 from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
 from icecomb.format.storage.hdfs.whole_file import send_whole
 from icecomb.format.storage.output_stream import HeldOutput, Upload
-from icecomb.format.storage.range_input import RangeInput
+from icecomb.format.storage.range_input import RangeInput, input_file
 from icecomb.format.storage.storage_property import HDFS_ENGINE, HDFS_TRASH
 
 if TYPE_CHECKING:
@@ -108,8 +108,6 @@ class HdfsFileSystem(FileSystem):
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Implement `FileIO.open_input`."""
-        import pyarrow as pa
-
         web, address = self.cluster(location)
         source = None
         if size is None:
@@ -122,7 +120,7 @@ class HdfsFileSystem(FileSystem):
             source=source,
             reads_ahead=web.reads_ahead,
         )
-        return pa.PythonFile(stream, mode="r")
+        return input_file(stream)
 
     def create(self, location: str, data: bytes) -> None:
         """Implement `FileIO.create`; data lost by a data node is sent again."""

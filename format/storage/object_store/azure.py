@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,7 +20,8 @@ from urllib.parse import quote, unquote
 from xml.etree import ElementTree as ET
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
-from icecomb.format.property.property import without_secrets
+from icecomb.format.input_limit import whole_number
+from icecomb.format.printable_text import printable
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
@@ -32,10 +34,12 @@ from icecomb.format.storage.object_store.client import (
     check_listed,
     content_md5,
     not_answered,
+    parsed,
+    told,
     too_busy,
     torn,
 )
-from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
+from icecomb.format.storage.object_store.creation import complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.rest_client import RestClient, http_time_ms
 
@@ -47,6 +51,9 @@ _FOLDER: Final = "x-ms-meta-hdi_isfolder"
 _OURS: Final = "x-ms-meta-icecombmadeby"
 """Metadata by which the creator of a blob recognizes it."""
 _COPIED: Final = "x-ms-copy-status"
+_PROGRESS: Final = "x-ms-copy-progress"
+_PENDING_S: Final = 120.0
+"""Seconds that a copy may be pending without progress."""
 _MISSING: Final = {"BlobNotFound", "ResourceNotFound", "PathNotFound", "CannotVerifyCopySource"}
 _EXISTS: Final = {
     "BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet", "UnauthorizedBlobOverwrite",
@@ -124,9 +131,13 @@ class AzureClient(RestClient):
 
     def head(self, key: str, location: str) -> Mapping[str, str]:
         """Return the headers of a blob, also of a folder's."""
+        return self.answered("access", location, lambda: self._head(key, location))
+
+    def _head(self, key: str, location: str) -> Mapping[str, str]:
+        needs = ("Content-Length", "Last-Modified", "ETag")
         url = self.url(key, location)
-        headers: Mapping[str, str] = self.ask(
-            "HEAD", url, location, "access", needs=("Content-Length", "Last-Modified", "ETag")
+        headers: Mapping[str, str] = self.ask_once(
+            "HEAD", url, location, "access", needs=needs
         ).headers
         return headers
 
@@ -137,15 +148,19 @@ class AzureClient(RestClient):
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """Implement `ObjectClient.status`."""
-        found = self.head(key, location)
-        if _is_folder(found):
-            raise is_missing(location)
-        return ObjectStatus(
-            key,
-            int(found["Content-Length"]),
-            http_time_ms(found["Last-Modified"]),
-            found["ETag"].strip('"'),
-        )
+
+        def found() -> ObjectStatus:
+            headers = self._head(key, location)
+            if _is_folder(headers):
+                raise is_missing(location)
+            return ObjectStatus(
+                key,
+                _size(headers["Content-Length"]),
+                http_time_ms(headers["Last-Modified"]),
+                headers["ETag"].strip('"'),
+            )
+
+        return self.answered("access", location, found)
 
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
         """Implement `ObjectClient.read`; a truncated body is fetched again."""
@@ -193,34 +208,37 @@ class AzureClient(RestClient):
         }
         empty = True
         seen: set[str] = set()
+        markers: set[str] = set()
 
-        def listed() -> ET.Element:
+        def listed() -> tuple[ObjectPage, str | None]:
             found = self.ask_once("GET", self._container, location, "list", params=asked)
             root = None
             with suppress(ET.ParseError):
                 root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with rows
             if root is None or root.tag != "EnumerationResults":
                 raise torn("list", location, "EnumerationResults")
-            if "marker" in asked and root.findtext("NextMarker") == asked["marker"]:
+            marker = root.findtext("NextMarker")
+            if marker in markers:
                 raise torn("list", location, "start of the next page")
             check_listed((_name(each) for each in root.iterfind("Blobs/*")), prefix, location)
-            return root
+            return _page(root, below=below, seen=seen), marker
 
         while True:
-            root = answered(listed, self.attempts)
-            page = _page(root, below=below, seen=seen)
+            page, marker = self.answered("list", location, listed)
+            seen.update(page.prefixes)
             empty = empty and not page.objects and not page.prefixes
             yield page
-            marker = root.findtext("NextMarker")
             if not marker:
                 break
+            markers.add(marker)
             asked["marker"] = marker
         if empty and prefix.endswith("/"):
             # an empty folder's blob has no slash in its name, so the prefix does not match it
             with suppress(NoSuchFileError):
                 headers = self.head(prefix, location)
-                if _is_folder(headers):
+                with parsed("list", location):
                     changed = http_time_ms(headers["Last-Modified"])
+                if _is_folder(headers):
                     yield ObjectPage([ObjectStatus(prefix, 0, changed)])
 
     def delete_one(self, key: str, location: str) -> None:
@@ -327,15 +345,24 @@ class _Copying(MarkedCompletion):
 
     def _wait_for(self, headers: Mapping[str, str]) -> None:
         """Wait for the end of the copy; delete the empty blob that a failed one leaves."""
-        looked = 0
+        looked, copied, since = 0, "", time.monotonic()
         while (state := headers.get(_COPIED, "success")) == "pending":
+            if (now := headers.get(_PROGRESS, "")) != copied:
+                copied, since = now, time.monotonic()
+            if time.monotonic() - since > _PENDING_S:
+                raise FileIOError(
+                    f"Cannot copy {self._source.key} to {self._location}: it is pending, and Azure "
+                    f"has copied nothing for {_PENDING_S:.0f} s",
+                    hint="look at the copy's status there: it may still appear",
+                    path=self._location,
+                )
             wait_before(looked)
             looked += 1
             headers = self._client.head(self._key, self._location)
         if state != "success":
             self._client.delete_one(self._key, self._location)
             raise FileIOError(
-                f"Cannot copy {self._source.key} to {self._location}: {state}",
+                f"Cannot copy {self._source.key} to {self._location}: {told(state)}",
                 hint="try again",
                 path=self._location,
             )
@@ -366,6 +393,13 @@ def _is_folder(headers: Mapping[str, str]) -> bool:
     return headers.get(_FOLDER, "") == "true" or headers.get("x-ms-resource-type") == "directory"
 
 
+def _size(text: str) -> int:
+    found = whole_number(text)
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
 def _page(root: ET.Element, *, below: bool, seen: set[str]) -> ObjectPage:
     """Parse a page, leaving out folders already seen: a blob and files may both imply one."""
     objects, prefixes = [], []
@@ -386,14 +420,12 @@ def _page(root: ET.Element, *, below: bool, seen: set[str]) -> ObjectPage:
         objects.append(
             ObjectStatus(
                 name,
-                int(each.findtext("Properties/Content-Length") or 0),
+                _size(each.findtext("Properties/Content-Length") or "0"),
                 http_time_ms(each.findtext("Properties/Last-Modified") or ""),
                 (each.findtext("Properties/Etag") or "").strip('"'),
             )
         )
-    new = [each for each in dict.fromkeys(prefixes) if each not in seen]
-    seen.update(new)
-    return ObjectPage(objects, new)
+    return ObjectPage(objects, [each for each in dict.fromkeys(prefixes) if each not in seen])
 
 
 def _name(each: ET.Element) -> str:
@@ -404,9 +436,8 @@ def _name(each: ET.Element) -> str:
 
 def _reason(response: Response) -> tuple[str, str]:
     """Return the error code and Azure's message in one line."""
-    code = response.headers.get("x-ms-error-code", str(response.status_code))
+    code = printable(response.headers.get("x-ms-error-code", str(response.status_code))[:80])
     text = ""
     with suppress(ET.ParseError):
         text = ET.fromstring(response.content).findtext("Message") or ""  # noqa: S314 - as above
-    lines = without_secrets(text).strip().splitlines()
-    return code, lines[0][:500] if lines else "no reason given"
+    return code, told(text)

@@ -15,7 +15,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.optional_library import optional_library
+from icecomb.format.property.property import remember_secret
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
+from icecomb.format.storage.object_store.client import UNREADABLE, told
 from icecomb.format.storage.object_store.rest_client import Signer
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class _Token(Signer):
 
     def __init__(self, token: str, source: str) -> None:
         super().__init__("a token", source)
+        remember_secret(token)
         self._token = token
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
@@ -85,6 +88,7 @@ class _Signature(Signer):
 
     def __init__(self, query: str, source: str) -> None:
         super().__init__("a shared access signature", source)
+        remember_secret(query)
         self._query = query
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
@@ -177,11 +181,12 @@ class _Renewed(Signer):
 
         try:
             found = self._credential.get_token(_SCOPE)
-        except (AzureError, ValueError) as error:
-            text = str(error).strip().splitlines()[0].rstrip(".")
+        except (AzureError, *UNREADABLE) as error:
+            text = told(str(error)).rstrip(".")
             raise FileIOError(
                 f"No credentials were found for storage account {self._account}: {text}",
                 hint="set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
                 "adls.client-secret, or log in (az login); adls.anon=true reads public containers",
             ) from None
+        remember_secret(found.token)
         self._token, self._until = found.token, float(found.expires_on)

@@ -10,13 +10,31 @@ import base64
 import hashlib
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
+from typing import Final
 
-from icecomb.format.errors import FileIOError, NoSuchFileError
+from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.printable_text import printable
+from icecomb.format.property.property import without_secrets
 
 PART: int = 8 << 20
 """Bytes of a part of an upload, and of the buffer of a small file."""
+
+ReadPiece = Callable[[int], bytes]
+"""Read up to N bytes of a response's body; none at its end."""
+
+_ANSWER: Final = 64 << 20
+"""The most bytes of a response that is not a file: a page of a list has some MiB."""
+_PIECE: Final = 1 << 20
+_SHOWN: Final = 500
+UNREADABLE: Final = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
+)  # fmt: skip
+"""Exceptions of parsers and conversions; also of libraries that parse what a server says."""
 
 
 class StoreBusyError(FileIOError):
@@ -245,21 +263,91 @@ def check_listed(names: Iterable[str], prefix: str, location: str) -> None:
         raise torn("list", location, "names with the requested prefix")
 
 
+@contextmanager
+def parsed(verb: str, location: str) -> Iterator[None]:
+    """Convert what goes wrong while a response is parsed to AnswerLostError."""
+    try:
+        yield
+    except IcecombError:
+        raise
+    except UNREADABLE as error:
+        raise AnswerLostError(
+            f"Cannot {verb} {location}: the response cannot be read ({type(error).__name__})",
+            hint="another server, or a proxy between this machine and the store, answers: check "
+            "the configured endpoint, or try again",
+            path=location,
+        ) from None
+
+
+def told(text: str) -> str:
+    """Return the first line of what a server says, printable and without secrets."""
+    lines = without_secrets(text[: 100 * _SHOWN]).strip().splitlines()
+    return printable(lines[0][:_SHOWN]) if lines else "no reason given"
+
+
+def whole_answer(read: ReadPiece, verb: str, location: str) -> bytes:
+    """Read a response that is not a file; AnswerLostError if it is longer than any."""
+    content = _at_most(read, _ANSWER)
+    if len(content) > _ANSWER:
+        raise _too_long(verb, location, _ANSWER)
+    return content
+
+
 def in_range(
-    content: bytes, said: str | None, location: str, start: int, length: int | None, *, whole: bool
+    read: ReadPiece,
+    said: str | None,
+    location: str,
+    start: int,
+    length: int | None,
+    *,
+    whole: bool,
 ) -> bytes:
-    """Return the requested range of a response; AnswerLostError if it is another range.
+    """Read the requested range of a file's bytes; AnswerLostError if they are another range.
+
+    No more is read than was requested; a whole file must be within the limit `UNPACKED`.
 
     Args:
-        said: Its `Content-Range` header, if any.
+        said: The `Content-Range` header, if any.
         length: Number of requested bytes; None = all that follow.
         whole: Whether the range was ignored and the body is the whole object.
     """
     if whole:
-        return content[start : None if length is None else start + length]
-    if said is not None and not said.startswith(f"bytes {start}-"):
+        while start and (passed := len(read(min(start, _PIECE)))):
+            start -= passed
+        if length is not None:
+            return _at_most(read, length - 1) if not start else b""
+    elif said is not None and not said.startswith(f"bytes {start}-"):
         raise torn("read", location, "requested bytes")
-    return content
+    most = unpacked_bytes() if length is None else length
+    content = _at_most(read, most)
+    if len(content) <= most:
+        return content
+    if length is not None:
+        raise _too_long("read", location, length)
+    raise FileIOError(
+        f"{location} is not read whole: it has more bytes than the limit ({UNPACKED})",
+        hint=f"If the file is really so long, set {UNPACKED.name} to more MiB.",
+        path=location,
+    )
+
+
+def _at_most(read: ReadPiece, most: int) -> bytes:
+    """Read to the end, or one byte beyond `most`: what is stated takes no memory before it came."""
+    found = BytesIO()
+    while found.tell() <= most:
+        piece = read(min(most + 1 - found.tell(), _PIECE))
+        if not piece:
+            break
+        found.write(piece)
+    return found.getvalue()
+
+
+def _too_long(verb: str, location: str, most: int) -> AnswerLostError:
+    return AnswerLostError(
+        f"Cannot {verb} {location}: the response has more than the {most} bytes that were due",
+        hint="check the configured endpoint: no store answers so",
+        path=location,
+    )
 
 
 def content_md5(data: bytes | bytearray) -> str:

@@ -33,7 +33,7 @@ from icecomb.format.storage.object_store.creation import put_once
 from icecomb.format.storage.object_store.part_stream import PartStream
 from icecomb.format.storage.object_store.probe import probe_object, replaces_nothing
 from icecomb.format.storage.output_stream import HeldOutput, Upload
-from icecomb.format.storage.range_input import RangeInput
+from icecomb.format.storage.range_input import RangeInput, input_file
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS, OBJECT_STORE_CONCURRENCY
 
 if TYPE_CHECKING:
@@ -140,8 +140,6 @@ class ObjectFileSystem(FileSystem):
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Implement `FileIO.open_input`."""
-        import pyarrow as pa
-
         place = self.place(location)
         source = None
         if size is None:
@@ -153,7 +151,7 @@ class ObjectFileSystem(FileSystem):
             size,
             source=source,
         )
-        return pa.PythonFile(stream, mode="r")
+        return input_file(stream)
 
     def create(self, location: str, data: bytes) -> None:
         """Implement `FileIO.create` with one conditional write."""

@@ -11,14 +11,13 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
-from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
@@ -31,10 +30,12 @@ from icecomb.format.storage.object_store.client import (
     check_listed,
     content_md5,
     not_answered,
+    parsed,
+    told,
     too_busy,
     torn,
 )
-from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
+from icecomb.format.storage.object_store.creation import complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.google_credentials import google_signer
 from icecomb.format.storage.object_store.google_settings import GoogleSettings
@@ -47,6 +48,8 @@ _AMOUNT: Final = re.compile(r"bytes=0-(\d+)")
 _FIELDS: Final = "name,size,updated,generation"
 _OURS: Final = "icecomb-made-by"
 """Metadata by which the creator of an object recognizes it."""
+_REWRITTEN: Final = 1 << 20
+"""The least number of bytes that a request copies, but the last."""
 _NO_BUCKET: Final = "The specified bucket does not exist"
 _HINTS: Final = {
     400: "look up the reason in the documentation of Cloud Storage",
@@ -95,7 +98,7 @@ class GoogleClient(RestClient):
 
     def resource(self, key: str, location: str) -> Mapping[str, Any]:
         """Return an object's resource as the store describes it."""
-        return answered(lambda: self._resource(key, location), self.attempts)
+        return self.answered("access", location, lambda: self._resource(key, location))
 
     def _resource(self, key: str, location: str) -> Mapping[str, Any]:
         fields = {"fields": f"{_FIELDS},metadata", **self.payer}
@@ -104,8 +107,10 @@ class GoogleClient(RestClient):
 
     def mark(self, key: str, location: str) -> str | None:
         """Return the mark of an object; see `MarkedCompletion.found_mark`."""
-        found: str | None = self.resource(key, location).get("metadata", {}).get(_OURS)
-        return found
+        found = self.resource(key, location)
+        with parsed("access", location):
+            mark: str | None = found.get("metadata", {}).get(_OURS)
+        return mark
 
     def look(self, location: str) -> Response:
         """Implement `RestClient.look`."""
@@ -114,7 +119,7 @@ class GoogleClient(RestClient):
 
     def status(self, key: str, location: str) -> ObjectStatus:
         """Implement `ObjectClient.status`."""
-        return _status(self.resource(key, location))
+        return self.answered("access", location, lambda: _status(self._resource(key, location)))
 
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
         """Implement `ObjectClient.read`; a truncated body is fetched again."""
@@ -175,26 +180,29 @@ class GoogleClient(RestClient):
             **self.payer,
         }
 
-        def page() -> Mapping[str, Any]:
+        tokens: set[str] = set()
+
+        def page() -> tuple[ObjectPage, str | None]:
             response = self.ask_once("GET", self._objects, location, "list", params=asked)
             found = _said(response, "list", location, "kind")
-            if "pageToken" in asked and found.get("nextPageToken") == asked["pageToken"]:
+            following = found.get("nextPageToken")
+            if following in tokens:
                 raise torn("list", location, "start of the next page")
-            names = [*(each["name"] for each in found.get("items", [])), *found.get("prefixes", [])]
-            check_listed(names, prefix, location)
-            return found
+            objects = [_status(each) for each in found.get("items", [])]
+            prefixes = [*found.get("prefixes", [])]
+            check_listed([*(each.key for each in objects), *prefixes], prefix, location)
+            return ObjectPage(objects, prefixes), following
 
         while True:
-            found = answered(page, self.attempts)
-            if not found.get("items") and not found.get("prefixes"):
+            found, following = self.answered("list", location, page)
+            if not found.objects and not found.prefixes:
                 # an empty page names no folder and may belong to another request
-                found = answered(page, self.attempts)
-            yield ObjectPage(
-                [_status(each) for each in found.get("items", [])], found.get("prefixes", [])
-            )
-            if not found.get("nextPageToken"):
+                found, following = self.answered("list", location, page)
+            yield found
+            if not following:
                 return
-            asked["pageToken"] = found["nextPageToken"]
+            tokens.add(following)
+            asked["pageToken"] = following
 
     def delete_one(self, key: str, location: str) -> None:
         """Implement `RestClient.delete_one`."""
@@ -247,8 +255,9 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             needs=("Location",),
         )
         # keep the configured host, as the store may name another one
-        query = parse_qs(urlsplit(begun.headers["Location"]).query)
-        self._session = {"uploadType": "resumable", "upload_id": query["upload_id"][0]}
+        with parsed("create", location):
+            query = parse_qs(urlsplit(begun.headers["Location"]).query)
+            self._session = {"uploadType": "resumable", "upload_id": query["upload_id"][0]}
 
     def send(self, number: int, data: bytes | bytearray) -> None:
         with self._turn:
@@ -370,7 +379,8 @@ class _Rewriting(MarkedCompletion):
             "ifSourceGenerationMatch": self._source.etag,
             **self._client.payer,
         }
-        while True:
+        requests = 2 + self._source.size // _REWRITTEN
+        for _ in range(requests):
             try:
                 response = self._client.ask_once(
                     "POST",
@@ -384,11 +394,18 @@ class _Rewriting(MarkedCompletion):
             except NoSuchFileError:
                 raise is_missing(self._source.key) from None
             found = _said(response, "copy to", self._location, "done")
-            if found["done"]:
-                if found.get("resource", {}).get("name") != self._key:
-                    raise torn("copy to", self._location, "name of the object")
-                return
-            asked["rewriteToken"] = found["rewriteToken"]
+            with parsed("copy to", self._location):
+                if found["done"]:
+                    if found.get("resource", {}).get("name") != self._key:
+                        raise torn("copy to", self._location, "name of the object")
+                    return
+                asked["rewriteToken"] = found["rewriteToken"]
+        raise FileIOError(
+            f"Cannot copy {self._source.key} to {self._location}: the store has not finished after "
+            f"{requests} requests",
+            hint="check the configured endpoint, or try again",
+            path=self._location,
+        )
 
     def found_mark(self) -> str | None:
         return self._client.mark(self._key, self._location)
@@ -408,10 +425,13 @@ def _check(key: str, location: str) -> None:
 
 
 def _status(found: Mapping[str, Any]) -> ObjectStatus:
-    second, _, fraction = found["updated"].rstrip("Z").partition(".")
+    name, updated = found["name"], found["updated"]
+    if not isinstance(name, str):
+        raise TypeError(name)
+    second, _, fraction = updated.rstrip("Z").partition(".")
     changed = datetime.strptime(second, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
     return ObjectStatus(
-        found["name"],
+        name,
         int(found.get("size", 0)),
         int(changed.timestamp()) * 1000 + int(f"{fraction}000"[:3]),
         str(found.get("generation", "")),
@@ -427,10 +447,8 @@ def _said(
         name: Name of a member that every such response has.
         value: Expected value of it; another value means a response to another request.
     """
-    try:
-        found: Any = response.json()
-    except ValueError:
-        found = None
+    with parsed(verb, location):
+        found: Any = json.loads(response.content)
     if not isinstance(found, dict) or name not in found or (value and found[name] != value):
         raise torn(verb, location, name)
     return found
@@ -439,9 +457,8 @@ def _said(
 def _reason(response: Response) -> tuple[str, bool]:
     """Return the reason in one line, and whether it is in JSON, as the store's are."""
     try:
-        found: Any = response.json()
+        found: Any = json.loads(response.content)
         text, in_json = str(found["error"]["message"]), True
-    except (ValueError, KeyError, TypeError):
-        text, in_json = response.text, False
-    lines: Sequence[str] = without_secrets(text).strip().splitlines()
-    return lines[0][:500] if lines else "no reason given", in_json
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text, in_json = response.content.decode(errors="replace"), False
+    return told(text), in_json

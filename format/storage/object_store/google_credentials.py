@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
 from icecomb.format.optional_library import optional_library
+from icecomb.format.property.property import remember_secret
+from icecomb.format.storage.object_store.client import UNREADABLE, told
 from icecomb.format.storage.object_store.google_settings import GoogleSettings
 from icecomb.format.storage.object_store.rest_client import Signer
 
@@ -42,6 +44,7 @@ class _Token(Signer):
 
     def __init__(self, settings: GoogleSettings) -> None:
         super().__init__("a token", settings.sources.get("token", "gcs.oauth2.token"))
+        remember_secret(settings.token)
         self._token = settings.token
         self._expires_at_ms = settings.token_expires_at_ms
 
@@ -80,7 +83,8 @@ class _Renewed(Signer):
                 f"The key file {settings.key_file} cannot be read: {error.strerror}",
                 hint=f"check {settings.sources.get('key_file', 'its name')}",
             ) from None
-        except (exceptions.GoogleAuthError, ValueError) as error:
+        except (exceptions.GoogleAuthError, *UNREADABLE) as error:
+            # google-auth believes that a file or an answer has each member
             raise ConfigurationError(
                 f"No credentials were found for Google's store: {_line(error)}", hint=_REMEDY
             ) from None
@@ -101,7 +105,8 @@ class _Renewed(Signer):
                 self._credentials.before_request(
                     self._request, request.method, request.url, request.headers
                 )
-        except exceptions.GoogleAuthError as error:
+                remember_secret(self._credentials.token)
+        except (exceptions.GoogleAuthError, *UNREADABLE) as error:
             raise _not_renewed(error) from None
         return request
 
@@ -114,4 +119,5 @@ def _not_renewed(error: Exception) -> IcecombError:
 
 
 def _line(error: Exception) -> str:
-    return str(error.args[0] if error.args else error).strip().splitlines()[0].rstrip(".")
+    text = told(str(error.args[0] if error.args else error)).rstrip(".")
+    return text if not isinstance(error, LookupError) else f"{text} is missing"

@@ -13,7 +13,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
@@ -21,15 +22,21 @@ from icecomb.format.log_filter import hide_secrets
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     ObjectClient,
+    ReadPiece,
     StoreBusyError,
     StoreFacts,
     in_range,
+    parsed,
     torn,
+    whole_answer,
 )
 from icecomb.format.storage.object_store.creation import answered
+from icecomb.format.storage.object_store.store_pools import store_pools
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
+
+T = TypeVar("T")
 
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 60.0
@@ -76,10 +83,20 @@ class RestClient(ObjectClient):
         from requests import Session
         from requests.adapters import HTTPAdapter
 
+        class Adapter(HTTPAdapter):
+            def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
+                super().init_poolmanager(*sizes, **options)
+                self.poolmanager.pool_classes_by_scheme = store_pools()
+
+            def proxy_manager_for(self, *proxy: Any, **options: Any) -> Any:
+                found: Any = super().proxy_manager_for(*proxy, **options)
+                found.pool_classes_by_scheme = store_pools()
+                return found
+
         hide_secrets("urllib3.connectionpool")
         session = Session()
         # wait for a free connection instead of opening more
-        adapter = HTTPAdapter(pool_maxsize=self._at_once, pool_block=True)
+        adapter = Adapter(pool_maxsize=self._at_once, pool_block=True)
         session.mount("https://", adapter)
         session.mount("http://", adapter)
         session.headers.update({"User-Agent": "icecomb", "Accept-Encoding": "identity"})
@@ -106,6 +123,7 @@ class RestClient(ObjectClient):
         data: Any = None,
         also: Sequence[int] = (),
         needs: Sequence[str] = (),
+        body: Callable[[Response], bytes] | None = None,
     ) -> Response:
         """Send a request once.
 
@@ -116,39 +134,78 @@ class RestClient(ObjectClient):
             headers: Headers in addition to those of all requests.
             also: Status codes accepted in addition to success.
             needs: Headers that every such response of the store has.
+            body: Function that reads the bytes of a file from a success.
         """
-        import requests
+        with parsed(verb, location):
+            response = self._sent(
+                method, url, location, verb, body, params=params, headers=headers, data=data
+            )
+            if response.status_code in also:
+                return response
+            if response.status_code >= 300:
+                raise self.refused(verb, location, response)
+        for name in (*self.always, *needs):
+            if name not in response.headers:
+                raise torn(verb, location, name)
+        return response
 
+    def _sent(
+        self,
+        method: str,
+        url: str,
+        location: str,
+        verb: str,
+        body: Callable[[Response], bytes] | None,
+        **others: Any,
+    ) -> Response:
+        """Send a request, and read the response to its end, never decompressed."""
+        import requests
+        from urllib3.exceptions import HTTPError
+
+        response = None
         try:
             response = self._session.request(
                 method,
                 url,
-                params=params,
-                headers=headers,
-                data=data,
                 auth=self._signer,
                 allow_redirects=False,
                 timeout=(_CONNECT_S, _ANSWER_S),
                 proxies=self._proxies,
+                stream=True,
+                **others,
             )
-        except requests.RequestException as error:
+            is_done = response.status_code < 300
+            # a response without a length may be truncated anywhere
+            ends = ("Content-Length", "Transfer-Encoding")
+            if is_done and method == "GET" and not any(name in response.headers for name in ends):
+                raise torn(verb, location, "length")
+            if body is not None and is_done:
+                content = body(response)
+            elif response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                raise torn(verb, location, "encoding that was asked for")
+            else:
+                content = whole_answer(_pieces(response), verb, location)
+        except (requests.RequestException, HTTPError) as error:
             raise _failed(verb, location, url, error) from None
-        if response.status_code in also:
-            return response
-        if response.status_code >= 300:
-            raise self.refused(verb, location, response)
-        for name in (*self.always, *needs):
-            if name not in response.headers:
-                raise torn(verb, location, name)
-        # a response without a length may be truncated anywhere
-        ends = ("Content-Length", "Transfer-Encoding")
-        if method == "GET" and not any(name in response.headers for name in ends):
-            raise torn(verb, location, "length")
+        finally:
+            if response is not None:
+                response.close()
+        response._content = content  # noqa: SLF001 - requests itself would decompress it
         return response
 
     def ask(self, method: str, url: str, location: str, verb: str, **others: Any) -> Response:
         """Send a request that is safe to repeat; see `ask_once`."""
-        return answered(lambda: self.ask_once(method, url, location, verb, **others), self.attempts)
+        once = partial(self.ask_once, method, url, location, verb, **others)
+        return self.answered(verb, location, once)
+
+    def answered(self, verb: str, location: str, ask: Callable[[], T]) -> T:
+        """Return what `ask` makes of the response to a request that is safe to repeat."""
+
+        def once() -> T:
+            with parsed(verb, location):
+                return ask()
+
+        return answered(once, self.attempts)
 
     @abstractmethod
     def look(self, location: str) -> Response:
@@ -157,11 +214,13 @@ class RestClient(ObjectClient):
     def facts(self, location: str) -> StoreFacts:
         """Implement `ObjectClient.facts`."""
         date = self.look(location).headers.get("Date")
+        with parsed("access", location):
+            clock_ahead_s = time.time() - http_time_ms(date) / 1000 if date else None
         return StoreFacts(
             where=self._base,
             who=self._signer.who,
             source=self._signer.source,
-            clock_ahead_s=time.time() - http_time_ms(date) / 1000 if date else None,
+            clock_ahead_s=clock_ahead_s,
         )
 
     def read_range(
@@ -188,24 +247,29 @@ class RestClient(ObjectClient):
             end = "" if length is None else str(start + length - 1)
             headers["Range"] = f"bytes={start}-{end}"
 
+        def body(response: Response) -> bytes:
+            whole, said = response.status_code == 200, response.headers.get("Content-Range")
+            return in_range(_pieces(response), said, location, start, length, whole=whole)
+
         def once() -> tuple[bytes, Mapping[str, str]]:
             try:
                 response = self.ask_once(
-                    "GET", url, location, "read", params=params, headers=headers, also=(416,)
+                    "GET",
+                    url,
+                    location,
+                    "read",
+                    params=params,
+                    headers=headers,
+                    also=(416,),
+                    body=body,
                 )
             except AnswerLostError as error:
                 if look is not None and error.context.get("status") == 404:
                     look()
                 raise
-            if response.status_code == 416:
-                return b"", response.headers
-            if not headers:
-                return response.content, response.headers
-            whole, said = response.status_code == 200, response.headers.get("Content-Range")
-            content = in_range(response.content, said, location, start, length, whole=whole)
-            return content, response.headers
+            return b"" if response.status_code == 416 else response.content, response.headers
 
-        return answered(once, self.attempts)
+        return self.answered("read", location, once)
 
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """Implement `ObjectClient.delete` with concurrent requests, one per object."""
@@ -234,6 +298,10 @@ class RestClient(ObjectClient):
 def http_time_ms(text: str) -> int:
     """Parse an HTTP date; return milliseconds since the epoch."""
     return int(email.utils.parsedate_to_datetime(text).timestamp() * 1000)
+
+
+def _pieces(response: Response) -> ReadPiece:
+    return partial(response.raw.read, decode_content=False)
 
 
 def _failed(verb: str, location: str, url: str, error: Exception) -> IcecombError:

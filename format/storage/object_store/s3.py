@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import IcecombError, NoSuchFileError
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
+from icecomb.format.property.property import remember_secret, without_secrets
 from icecomb.format.storage.object_store.client import (
     MarkedCompletion,
     ObjectClient,
@@ -27,7 +28,10 @@ from icecomb.format.storage.object_store.client import (
     check_listed,
     content_md5,
     in_range,
+    parsed,
+    told,
     torn,
+    whole_answer,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
@@ -41,6 +45,7 @@ from icecomb.format.storage.object_store.s3_failure import (
 )
 from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
+from icecomb.format.storage.object_store.store_pools import boto_pools
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -103,13 +108,13 @@ class S3Client(ObjectClient):
     def status(self, key: str, location: str) -> ObjectStatus:
         """Implement `ObjectClient.status`."""
         of = {"Bucket": self.bucket, "Key": key}
-        found = self._ask("access", location, lambda: _head(self._boto, of, location))
-        return ObjectStatus(
-            key,
-            found["ContentLength"],
-            int(found["LastModified"].timestamp() * 1000),
-            found["ETag"].strip('"'),
-        )
+
+        def found() -> ObjectStatus:
+            head = _head(self._boto, of, location)
+            changed = int(head["LastModified"].timestamp() * 1000)
+            return ObjectStatus(key, head["ContentLength"], changed, head["ETag"].strip('"'))
+
+        return self._ask("access", location, found)
 
     def read(self, key: str, location: str, start: int = 0, length: int | None = None) -> bytes:
         """Implement `ObjectClient.read`; a truncated body is fetched again."""
@@ -131,15 +136,12 @@ class S3Client(ObjectClient):
                 _check_missing(self._boto, {"Bucket": self.bucket, "Key": key}, error)
                 raise
             headers = found["ResponseMetadata"]["HTTPHeaders"]
-            with found["Body"] as body:
+            with closing(found["Body"]) as body:
                 if not {"content-length", "transfer-encoding"} & set(headers):
                     raise torn("read", location, "length")
-                content: bytes = body.read()
-            if "Range" not in wanted:
-                return content
-            whole = found["ResponseMetadata"]["HTTPStatusCode"] == 200
-            said = found.get("ContentRange")
-            return in_range(content, said, location, start, length, whole=whole)
+                whole = found["ResponseMetadata"]["HTTPStatusCode"] == 200
+                said = found.get("ContentRange")
+                return in_range(body.read, said, location, start, length, whole=whole)
 
         return self._ask("read", location, fetch)
 
@@ -199,23 +201,32 @@ class S3Client(ObjectClient):
         asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
         if not below:
             asked["Delimiter"] = "/"
+        tokens: set[str] = set()
+
+        def listed() -> tuple[ObjectPage, str | None]:
+            found = self._list(asked, location)
+            following = found["NextContinuationToken"] if found.get("IsTruncated") else None
+            if following in tokens:
+                raise torn("list", location, "start of the next page")
+            objects = [
+                ObjectStatus(
+                    each["Key"],
+                    each["Size"],
+                    int(each["LastModified"].timestamp() * 1000),
+                    each.get("ETag", "").strip('"'),
+                )
+                for each in found.get("Contents", [])
+            ]
+            prefixes = [each["Prefix"] for each in found.get("CommonPrefixes", [])]
+            return ObjectPage(objects, prefixes), following
+
         while True:
-            found = self._ask("list", location, partial(self._list, asked, location))
-            yield ObjectPage(
-                [
-                    ObjectStatus(
-                        each["Key"],
-                        each["Size"],
-                        int(each["LastModified"].timestamp() * 1000),
-                        each.get("ETag", "").strip('"'),
-                    )
-                    for each in found.get("Contents", [])
-                ],
-                [each["Prefix"] for each in found.get("CommonPrefixes", [])],
-            )
-            if not found.get("IsTruncated"):
+            page, following = self._ask("list", location, listed)
+            yield page
+            if following is None:
                 return
-            asked["ContinuationToken"] = found["NextContinuationToken"]
+            tokens.add(following)
+            asked["ContinuationToken"] = following
 
     def has_any(self, prefix: str, location: str) -> bool:
         """Implement `ObjectClient.has_any` by listing a single key."""
@@ -233,9 +244,6 @@ class S3Client(ObjectClient):
             found.get("ContinuationToken", page) != page
         ):
             raise torn("list", location, "requested prefix or page")
-        following = found.get("NextContinuationToken")
-        if found.get("IsTruncated") and following in {None, asked.get("ContinuationToken")}:
-            raise torn("list", location, "start of the next page")
         names = [
             *(each["Key"] for each in found.get("Contents", [])),
             *(each["Prefix"] for each in found.get("CommonPrefixes", [])),
@@ -255,15 +263,10 @@ class S3Client(ObjectClient):
         refused: dict[str, str] = {}
         waiting: Sequence[str] = keys
         for attempt in range(1, self._attempts + 1):
-            found = self._ask("delete", location, partial(self._delete_many, waiting))
-            errors = {
-                each["Key"]: each
-                for each in found.get("Errors", [])
-                if each.get("Code") != "NoSuchKey"
-            }
-            for key, each in errors.items():
-                refused[key] = f"{each.get('Code', '')}: {each.get('Message', '')}"
-            waiting = [key for key, each in errors.items() if is_passing(each.get("Code", ""))]
+            errors = self._ask("delete", location, partial(self._delete_many, waiting))
+            for key, (code, text) in errors.items():
+                refused[key] = told(f"{code}: {text}")
+            waiting = [key for key, (code, _) in errors.items() if is_passing(code)]
             if not waiting or attempt == self._attempts:
                 break
             # these failed only because the store was busy
@@ -272,11 +275,17 @@ class S3Client(ObjectClient):
             wait_before(attempt)
         return refused
 
-    def _delete_many(self, keys: Sequence[str]) -> Any:
-        return self._boto.delete_objects(
+    def _delete_many(self, keys: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Request deletions; return codes and messages of those refused, by key."""
+        found: Any = self._boto.delete_objects(
             Bucket=self.bucket,
             Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
         )
+        return {
+            each["Key"]: (each.get("Code", ""), each.get("Message", ""))
+            for each in found.get("Errors", [])
+            if each.get("Code") != "NoSuchKey"
+        }
 
 
 class _S3Upload(MarkedCompletion, PartUpload):
@@ -375,9 +384,11 @@ class _S3Upload(MarkedCompletion, PartUpload):
         self._abort_earlier_uploads()
 
     def found_mark(self) -> str | None:
-        found = self._ask("access", lambda: _head(self._boto, self._of, self._location))
-        mark: str | None = found["Metadata"].get(_OURS)
-        return mark
+        def found() -> str | None:
+            mark: str | None = _head(self._boto, self._of, self._location)["Metadata"].get(_OURS)
+            return mark
+
+        return self._ask("access", found)
 
     def abort(self) -> None:
         with suppress(IcecombError):
@@ -392,7 +403,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
         """Abort earlier uploads of this object whose id was in a lost response."""
         if self._begun == 1:
             return
-        with suppress(IcecombError):
+        with suppress(IcecombError), parsed("abandon", self._location):
             found: Any = self._ask(
                 "abandon",
                 lambda: self._boto.list_multipart_uploads(
@@ -449,7 +460,6 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     from botocore.config import Config
     from botocore.handlers import add_expect_header
 
-    hide_secrets("botocore.auth", "botocore.endpoint", "botocore.parsers")
     style: Any = {None: "auto", True: "path", False: "virtual"}[settings.path_style]
     client: BotoClient = session.client(
         "s3",
@@ -474,7 +484,29 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     # bodies are small and in memory: `Expect: 100-continue` would cost a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
     _look_for_region_once(client)
+    _bound_answers(client)
+    hide_secrets("botocore", "urllib3.connectionpool")
     return client
+
+
+def _bound_answers(client: Any) -> None:
+    """Give the client's responses limits: of time, and of bytes unless they are files."""
+    http: Any = client._endpoint.http_session  # noqa: SLF001 - boto3 has no public way
+    http._pool_classes_by_scheme.update(boto_pools())  # noqa: SLF001 - as above
+    send = http.send
+
+    def sent(request: Any) -> Any:
+        # that of a role or of the machine is renewed
+        token = request.headers.get("X-Amz-Security-Token")
+        remember_secret(token.decode() if isinstance(token, bytes) else token)
+        is_file, request.stream_output = request.stream_output, True
+        found = send(request)
+        if not is_file or found.status_code >= 300:
+            with closing(found.raw):
+                found._content = whole_answer(found.raw.read, request.method, request.url)  # noqa: SLF001
+        return found
+
+    http.send = sent
 
 
 def _look_for_region_once(client: Any) -> None:
@@ -513,11 +545,23 @@ def _failures(verb: str, location: str) -> Iterator[None]:
     from botocore.exceptions import BotoCoreError, ClientError
     from urllib3.exceptions import HTTPError
 
-    try:
-        yield
-    except IcecombError:
-        raise
-    except ClientError as error:
-        raise refused(verb, location, error) from error
-    except (BotoCoreError, HTTPError, OSError) as error:
-        raise failed(verb, location, error) from error
+    with parsed(verb, location):
+        try:
+            yield
+        except IcecombError:
+            raise
+        except ClientError as error:
+            _hide(error)
+            raise refused(verb, location, error) from error
+        except (BotoCoreError, HTTPError, OSError) as error:
+            _hide(error)
+            raise failed(verb, location, error) from error
+
+
+def _hide(error: BaseException | None) -> None:
+    """Hide secrets in the texts of exceptions, which quote what servers say."""
+    while error is not None:
+        error.args = tuple(
+            without_secrets(each) if isinstance(each, str) else each for each in error.args
+        )
+        error = error.__cause__ or error.__context__

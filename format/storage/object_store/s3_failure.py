@@ -9,9 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
-from icecomb.format.property.property import without_secrets
+from icecomb.format.printable_text import printable
 from icecomb.format.storage.file_system import exists_already, is_missing
-from icecomb.format.storage.object_store.client import AnswerLostError, StoreBusyError, too_busy
+from icecomb.format.storage.object_store.client import (
+    AnswerLostError,
+    StoreBusyError,
+    told,
+    too_busy,
+)
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -81,8 +86,7 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
         return is_missing(location)
     if code in _EXISTS or status == 412:
         return exists_already(location)
-    text = without_secrets(said.get("Message") or "no reason given")
-    message = f"Cannot {verb} {location}: {code}: {text.strip().splitlines()[0]}"
+    message = f"Cannot {verb} {location}: {printable(code[:80])}: {told(said.get('Message') or '')}"
     if code in _BUSY or (in_xml and status in {409, 429}):
         return too_busy(message, location)
     if code in _LOST or status >= 500 or (not in_xml and status in {404, 409, 429}):
@@ -114,7 +118,7 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
     from botocore import exceptions as boto
 
     # the address of the store or of a proxy may hold a password
-    message = f"Cannot {verb} {location}: {without_secrets(str(error).strip().rstrip('.'))}"
+    message = f"Cannot {verb} {location}: {told(str(error)).rstrip('.')}"
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return ConfigurationError(
             f"Cannot {verb} {location}: no S3 keys were found",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.storage.range_input import RangeInput
+from icecomb.format.storage.range_input import RangeInput, input_file
 
 DATA = bytes(range(250)) * 4
 
@@ -53,3 +53,27 @@ def test_a_sound_file_is_asked_for_once():
     store = Store(DATA)
     assert RangeInput(store.read, "s3://b/x", len(DATA)).read() == DATA
     assert store.asked == 1
+
+
+@pytest.mark.parametrize("ask", ["read", "readall", "read_buffer"])
+def test_a_stated_size_takes_no_memory(ask):
+    asked = []
+
+    def read(start: int, length: int) -> bytes:
+        asked.append(length)
+        return DATA[start : start + length]
+
+    file = input_file(RangeInput(read, "s3://b/x", 1 << 50, source="the store"))
+    with pytest.raises(CorruptFileError, match="the store gave its length as 1125899906842624"):
+        getattr(file, ask)()
+    assert max(asked) <= 64 << 20
+
+
+@pytest.mark.parametrize("length", [None, 10, 500, 10_000])
+def test_a_file_is_read_as_arrow_reads_it(length, monkeypatch):
+    monkeypatch.setattr("icecomb.format.storage.range_input._PIECE", 100)
+    file = input_file(RangeInput(Store(DATA).read, "s3://b/x", len(DATA)))
+    file.seek(7)
+    assert file.read(length) == DATA[7:][:length]
+    file.seek(7)
+    assert file.read_buffer(length).to_pybytes() == DATA[7:][:length]

@@ -7,15 +7,18 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 
 from icecomb.catalog.configuration.catalog_property import CATALOG_PROPERTIES
 from icecomb.format.errors import IcecombError
-from icecomb.format.property.property import HIDDEN, is_secret, without_secrets
+from icecomb.format.log_filter import hide_secrets
+from icecomb.format.property import property as properties
+from icecomb.format.property.property import HIDDEN, is_secret, remember_secret, without_secrets
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.peers.listener import Listener
@@ -209,9 +212,56 @@ def test_no_secret_is_told_by_servers_that_are_down(case: str, told: Any) -> Non
         "{'accessToken': 'bWFya2Vy', 'refreshToken': 'bWFya2Vy', 'clientSecret': 'bWFya2Vy'}",
         "Authorization: Bearer bWFya2Vy",
         "'Authorization': b'bWFya2Vy'",
+        "http%3A//host/x%3Fop%3DOPEN%26delegation%3DbWFya2Vy",
+        "u%3Dhttp%253A%252F%252Fhost%253Fsig%253DbWFya2Vy",
+        "delegation: bWFya2Vy",
+        "authorization=Bearer bWFya2Vy",
+        "<Token-0>bWFya2Vy</Token-0>",
     ],
 )
-def test_what_libraries_log_of_credentials_that_they_find_themselves_is_hidden(line: str) -> None:
+def test_what_libraries_log_of_credentials_that_they_find_themselves_is_hidden(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(properties, "_known", None)
     found = without_secrets(line)
     assert MARKER not in found
     assert HIDDEN in found
+
+
+SPELLINGS = {
+    "plain": str,
+    "for a URL": lambda text: quote(text, safe=""),
+    "for a URL in lower case": lambda text: quote(text, safe="").replace("%2B", "%2b"),
+    "for a URL twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "for HTML": lambda text: text.replace("=", "&#x3d;").replace("+", "&#43;"),
+    "for JSON": lambda text: text.replace("=", "\\u003d").replace("+", "\\u002B"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("bWFya2Vyb+Fya2Vy/==", "bWFya2Vyb+Fya2Vy/=="),
+        ("sv=1&sig=bWFya2Vyb%2BFya2Vy%2F%3D%3D&se=2", "bWFya2Vyb+Fya2Vy/=="),
+        ("AccountName=a;AccountKey=bWFya2Vyb+Fya2Vy/==;X=y", "bWFya2Vyb+Fya2Vy/=="),
+    ],
+)
+def test_a_known_secret_is_hidden_however_it_is_spelled(value, secret, spelling) -> None:
+    remember_secret(value)
+    found = without_secrets(f"who sent us this? {SPELLINGS[spelling](secret)} here")
+    assert found == f"who sent us this? {HIDDEN} here"
+
+
+def test_the_secrets_of_a_file_io_are_known() -> None:
+    with closing(FileIO({"gcs.oauth2.token": "ya29.c0unted", "gcs.project-id": "my-project"})):
+        assert without_secrets("ya29.c0unted of my-project") == f"{HIDDEN} of my-project"
+
+
+def test_loggers_below_those_of_a_library_tell_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    below = logging.getLogger("botocore.handlers.deeper")
+    hide_secrets("botocore")
+    with caplog.at_level(logging.DEBUG):
+        below.debug("<Token-0>%s</Token-0>", MARKER)
+    assert HIDDEN in caplog.text
+    assert MARKER not in caplog.text

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Final, Protocol
 
 from icecomb.catalog.hive.thrift.transport.transport import Transport
 from icecomb.format.errors import MetastoreError
+from icecomb.format.printable_text import printable
 from icecomb.format.storage.delegation_token import DelegationToken
 from icecomb.format.storage.kerberos import GssError, SecurityContext
 
@@ -23,6 +25,9 @@ _START: Final = 1
 _OK: Final = 2
 _COMPLETE: Final = 5
 _LONGEST: Final = 1 << 20
+_CHALLENGE: Final = 4096
+"""The most bytes of a challenge of DIGEST-MD5; RFC 2831 allows 2,048."""
+_DIRECTIVE: Final = re.compile(r'([\w-]+)\s*=\s*(?:"([^"]*)"|([^,]*))')
 _LAYERS: Final = {"auth": 1, "auth-int": 2, "auth-conf": 4}
 
 
@@ -63,7 +68,7 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
         body = transport.receive_raw(size)
         if status not in {_OK, _COMPLETE}:
             raise SaslError(
-                f"it refused the client: {body.decode(errors='replace')}",
+                f"it refused the client: {printable(body[:500].decode(errors='replace'))}",
                 hint="look at the metastore's log, and check kerberos.principal or the token; name "
                 "its warehouse instead of its address if it is one of your own",
             )
@@ -187,9 +192,10 @@ class Digest:
         """Return the response to the server's nonce; afterwards, check the server's proof."""
         if challenge is None:
             return b""
-        told = _directives(challenge.decode())
+        told = _directives(challenge)
         if self._expected is not None:
-            if not hmac.compare_digest(told.get("rspauth", ""), self._expected):
+            proof = told.get("rspauth", "").encode()
+            if not hmac.compare_digest(proof, self._expected.encode()):
                 raise SaslError(
                     "it does not know the token's password",
                     hint="check the address: another server may answer there",
@@ -201,6 +207,8 @@ class Digest:
                 "it wants messages sealed, which icecomb does not support with delegation tokens",
                 hint="set hadoop.rpc.protection to authentication,... there, or use Kerberos",
             )
+        if "nonce" not in told:
+            raise _not_digest()
         realm, nonce, mine = told.get("realm", ""), told["nonce"], secrets.token_hex(16)
         target = "null/default"
         secret = _md5(f"{self._user}:{realm}:{self._password}".encode())
@@ -238,15 +246,19 @@ def _md5(data: bytes) -> bytes:
     return hashlib.md5(data, usedforsecurity=False).digest()
 
 
-def _directives(text: str) -> dict[str, str]:
+def _directives(challenge: bytes) -> dict[str, str]:
     """Parse directives such as ``a=b,c="d,e"``."""
-    found: dict[str, str] = {}
-    while text:
-        name, _, rest = text.partition("=")
-        if rest.startswith('"'):
-            value, _, text = rest[1:].partition('"')
-            text = text.lstrip(",")
-        else:
-            value, _, text = rest.partition(",")
-        found[name.strip()] = value
-    return found
+    try:
+        text = challenge[: _CHALLENGE + 1].decode()
+    except UnicodeDecodeError:
+        raise _not_digest() from None
+    if len(challenge) > _CHALLENGE:
+        raise _not_digest()
+    return {name: quoted or plain for name, quoted, plain in _DIRECTIVE.findall(text)}
+
+
+def _not_digest() -> SaslError:
+    return SaslError(
+        "its challenge is not one of DIGEST-MD5",
+        hint="check the address: another server may answer there",
+    )

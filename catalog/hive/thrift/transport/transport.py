@@ -11,7 +11,8 @@ from typing import Final, Protocol
 from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
 
 _CHUNK: Final = 1 << 16
-_LONGEST_FRAME: Final = 1 << 30
+_FIRST_LARGEST: Final = 1 << 20
+"""The most bytes of a reply before the login is done."""
 
 
 class Seal(Protocol):
@@ -30,6 +31,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
     Attributes:
         timeout_s: Seconds that sending a request may take, and receiving the whole reply.
         sent: Whether anything was sent since it was last set to False.
+        largest: The most bytes that a reply may have.
         seal: The protection after a SASL negotiation: everything is sent in frames then.
     """
 
@@ -40,6 +42,8 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         self._read = BytesIO()
         self._write = bytearray()
         self._chunks: list[bytes] = []
+        self._received = 0
+        self.largest = _FIRST_LARGEST
         self.sent = False
         self.seal: Seal | None = None
 
@@ -70,8 +74,9 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
         """Do nothing: the socket is open from the start."""
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket, and discard what came."""
         self._socket.close()
+        self._chunks, self._read = [], BytesIO()
 
     def read(self, sz: int) -> bytes:
         """Read at least one byte and at most ``sz``."""
@@ -88,7 +93,7 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
     def flush(self) -> None:
         """Send the collected bytes: one call."""
         out, self._write = bytes(self._write), bytearray()
-        self._chunks = []
+        self._chunks, self._received = [], 0
         if self.seal is not None:
             sealed = self.seal.wrap(out)
             out = len(sealed).to_bytes(4, "big") + sealed
@@ -118,22 +123,32 @@ class Transport(TTransportBase, CReadableTransport):  # type: ignore[misc]
 
     def cstringio_refill(self, partialread: bytes, reqlen: int) -> BytesIO:
         """Receive the bytes that Thrift's decoder in C still needs."""
-        data = bytearray(partialread)
-        while len(data) < reqlen:
-            data += self._receive()
-        self._read = BytesIO(bytes(data))
+        pieces, count = [partialread], len(partialread)
+        self._check(self._received - count + reqlen)
+        while count < reqlen:
+            pieces.append(self._receive())
+            count += len(pieces[-1])
+        self._read = BytesIO(b"".join(pieces))
         return self._read
+
+    def _check(self, size: int) -> None:
+        """Check the size of a reply, also one that was only stated."""
+        if size > self.largest:
+            raise TTransportException(
+                TTransportException.SIZE_LIMIT,
+                f"its reply is larger than {self.largest} bytes "
+                "(hive.thrift.client.max.message.size)",
+            )
 
     def _receive(self) -> bytes:
         if self.seal is None:
             data = self._chunk(_CHUNK)
         else:
             size = int.from_bytes(self.receive_raw(4), "big")
-            if size > _LONGEST_FRAME:
-                raise TTransportException(
-                    TTransportException.SIZE_LIMIT, f"a frame of {size} bytes"
-                )
+            self._check(self._received + size)
             data = self.seal.unwrap(self.receive_raw(size))
+        self._received += len(data)
+        self._check(self._received)
         self._chunks.append(data)
         return data
 

@@ -78,6 +78,8 @@ class Server:
 
     @staticmethod
     def _result(name: str) -> bytes:
+        if name == "get_all_databases":
+            return wire.string_list_field(0, ["x" * 1000] * 100)
         return wire.string_field(0, "a value") if name == "get_config_value" else b""
 
 
@@ -150,3 +152,33 @@ def test_each_reply_has_the_whole_time(server, monkeypatch):
         monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: now))
         client.drop_table("db", "t")
     assert server.connections == 1
+
+
+def test_a_reply_is_no_larger_than_is_set(server):
+    with (
+        connected(server, largest_reply=50_000) as client,
+        pytest.raises(ReplyLostError, match=r"larger than 50000 bytes \(hive.thrift.client.max"),
+    ):
+        client.databases()
+    with connected(server, largest_reply=110_000) as client:
+        assert len(client.databases()) == 100
+
+
+def test_what_only_a_length_says_is_not_waited_for(server):
+    """A text of 2 GB that does not come, and that nobody would take."""
+    server._result = lambda _: b"\x0b\0\0\x7f\xff\xff\xff"
+    with (
+        connected(server) as client,
+        pytest.raises(ReplyLostError, match="broke off"),
+    ):
+        client.config_value("x")
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [("1gb", 1 << 30), ("500MB", 500 << 20), ("7", 7), ("-1", 1 << 30), ("2k", 2048)],
+)
+def test_the_largest_reply_is_set_as_in_hive(said, size):
+    for prefix in ("hive", "metastore"):
+        found = ConnectionSettings.of({f"{prefix}.thrift.client.max.message.size": said})
+        assert found.largest_reply == size

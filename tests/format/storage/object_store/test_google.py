@@ -203,6 +203,19 @@ def test_a_key_file_that_is_none_is_said(tmp_path):
     assert "a secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "found", ["[]", "5", '{"type": "service_account"}', '{"type": "external_account"}']
+)
+def test_a_file_of_credentials_without_a_member_is_said(found, tmp_path, monkeypatch):
+    file = tmp_path / "key.json"
+    file.write_text(found)
+    with pytest.raises(ConfigurationError, match="No credentials were found"):
+        google_signer(GoogleSettings(key_file=str(file)))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    with pytest.raises(ConfigurationError, match="No credentials were found"):
+        google_signer(GoogleSettings())
+
+
 def test_nobody_who_asks_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))

@@ -1,0 +1,39 @@
+"""What a server says during a login by DIGEST-MD5 that is no challenge of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from icecomb.catalog.hive.thrift.transport.sasl import Digest, SaslError
+from icecomb.format.storage.delegation_token import DelegationToken
+
+CHALLENGE = b'realm="x",nonce="y, z",qop="auth",charset=utf-8'
+
+
+def digest():
+    return Digest(DelegationToken(b"alice", b"secret"))
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [b"\xff\xfe", b'realm="x",qop="auth"', b"abc", b"", b"=" * 4096, b"a=," * (1 << 20)],
+    ids=["not UTF-8", "no nonce", "no value", "nothing", "no name", "too long"],
+)
+def test_what_is_no_challenge_is_refused_at_once(challenge):
+    begun = time.process_time()
+    with pytest.raises(SaslError):
+        digest().answer(challenge)
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize("proof", [b"rspauth=0", b"", b"\xff", "rspauth=é".encode()])
+def test_what_is_no_proof_is_refused(proof):
+    one = digest()
+    answer = one.answer(CHALLENGE)
+    assert b'nonce="y, z"' in answer
+    assert b'realm="x"' in answer
+    with pytest.raises(SaslError):
+        one.answer(proof)
+    assert not one.complete

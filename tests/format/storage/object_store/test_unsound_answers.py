@@ -1,0 +1,326 @@
+"""Whatever a server answers, however long and however slowly: an error of icecomb in bounded time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from icecomb.format.errors import FileIOError, FileStateUnknownError, IcecombError
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.object_store import azure, client, creation, rest_client
+
+DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
+MARKS = {"x-ms-request-id": "1", "x-amz-request-id": "1", "ETag": '"e"', "Last-Modified": DATE}
+
+
+class Server:
+    """Sends what `.answer` makes of a method and a target, piece by piece; `.sent` counts bytes."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[str, str], Iterable[bytes]] = lambda *_: ()
+        self.sent = 0
+        self.asked: list[str] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                one, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(one,), daemon=True).start()
+
+    def _serve(self, one: socket.socket) -> None:
+        with one, contextlib.suppress(OSError, ValueError), one.makefile("rb") as lines:
+            while line := lines.readline().decode():
+                size = 0
+                while (header := lines.readline().decode().lower()) not in {"\r\n", ""}:
+                    if header.startswith("content-length:"):
+                        size = int(header.partition(":")[2])
+                lines.read(size)
+                method, target, _ = line.split(" ", 2)
+                self.asked.append(line)
+                for piece in self.answer(method, target):
+                    one.sendall(piece)
+                    self.sent += len(piece)
+
+
+def said(status: int, body: bytes = b"", **headers: Any) -> bytes:
+    told = {"Content-Length": len(body), **MARKS, **headers}
+    head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in told.items())
+    return f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + body
+
+
+def endless(status: int, **headers: Any) -> Iterator[bytes]:
+    told = {"Transfer-Encoding": "chunked", **MARKS, **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+    yield f"HTTP/1.1 {status} X\r\n{head}\r\n".encode()
+    yield from itertools.repeat(b"100000\r\n" + b"x" * (1 << 20) + b"\r\n")
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(creation, "_FIRST_S", 0.0)
+    made = Server()
+    yield made
+    made.close()
+
+
+STORES = ("gs", "abfs", "s3")
+
+
+@pytest.fixture(params=STORES)
+def store(request, server):
+    io = FileIO(settings(request.param, server.address))
+    yield request.param, io
+    io.close()
+
+
+def settings(kind: str, address: str) -> dict[str, str]:
+    once = {"io.object-store.max-attempts": "1"}
+    if kind == "gs":
+        return {**once, "gcs.service.host": f"http://{address}", "gcs.no-auth": "true"}
+    if kind == "abfs":
+        return {
+            **once, "adls.account-host": address, "adls.blob-storage-scheme": "http",
+            "adls.anon": "true", "adls.account-name": "a",
+        }  # fmt: skip
+    return {
+        **once, "s3.endpoint": f"http://{address}", "s3.access-key-id": "a",
+        "s3.secret-access-key": "b", "s3.request-timeout": "2s",
+    }  # fmt: skip
+
+
+def asked(io: FileIO, start: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    place = f"{start}://b/p/x"
+
+    def stream() -> None:
+        with io.create_stream(place) as out:
+            out.write(b"x" * (client.PART + 1))
+
+    yield "exists", lambda: io.exists(place)
+    yield "read", lambda: io.read(place)
+    yield "range", lambda: io.open_input(place, 100).read(10)
+    yield "create", lambda: io.create(place, b"data")
+    yield "stream", stream
+    yield "list", lambda: list(io.list(f"{start}://b/p"))
+    yield "folders", lambda: io.folders(f"{start}://b/p")
+    yield "delete", lambda: io.delete([place])
+    yield "rename", lambda: io.rename(place, f"{place}2")
+
+
+def js(found: Any, status: int = 200) -> bytes:
+    return said(status, json.dumps(found).encode())
+
+
+def xml(kind: str, inner: str) -> bytes:
+    return said(200, f"<{kind}>{inner}</{kind}>".encode())
+
+
+BLOB = "<Blobs><Blob><Name>p/x</Name>{}</Blob></Blobs>"
+S3_LIST = "<Name>b</Name><Prefix>p/</Prefix><Contents>{}</Contents>"
+ANSWERS = {
+    "gs": [
+        said(200, b"[" * 200_000),
+        said(403, b"[" * 200_000),
+        js({"kind": "k", "items": None, "name": None}),
+        js({"kind": "k", "items": "abc", "name": "p/x"}),
+        js({"kind": "k", "items": [None], "name": "p/x", "updated": 5}),
+        js({"kind": "k", "items": [{"name": "p/x", "updated": "never"}], "name": "p/x", "updated": ""}),
+        js({"kind": "k", "prefixes": [5], "name": "p/x", "metadata": 5}),
+        js({"kind": "k", "items": [{"name": 5, "updated": "2024-01-01T00:00:00Z"}]}),
+        said(200, b'{"name":"p/x","updated":"2024-01-01T00:00:00Z","size":"' + b"9" * 5000 + b'"}'),
+        said(308, Range="bytes=0-" + "9" * 5000),
+    ],
+    "abfs": [
+        said(200, b"abcde", Last_Modified="never"),
+        said(200, b"abcde", Last_Modified="Mon, 01 Jan 999999 00:00:00 GMT"),
+        xml("EnumerationResults", BLOB.format("<Properties><Content-Length>z</Content-Length></Properties>")),
+        xml("EnumerationResults", BLOB.format("")),
+    ],
+    "s3": [
+        said(200, b"abcde", Last_Modified="never"),
+        xml("ListBucketResult", S3_LIST.format("<Key>p/x</Key><Size>abc</Size>")),
+        xml("ListBucketResult", S3_LIST.format("<Key>p/x</Key>")),
+        xml("ListBucketResult", S3_LIST.format("")),
+    ],
+}  # fmt: skip
+
+
+def test_an_answer_that_cannot_be_parsed_is_an_error_of_icecomb(store, server):
+    kind, io = store
+    for answer in ANSWERS[kind]:
+        server.answer = lambda *_, answer=answer: [answer]
+        for _, ask in asked(io, kind):
+            with contextlib.suppress(IcecombError):
+                ask()  # anything else fails the test
+
+
+def test_a_write_of_s3_whose_check_cannot_be_read_is_unknown(server):
+    server.answer = lambda *_: [said(200, ETag='"other"', Last_Modified="never")]
+    io = FileIO(settings("s3", server.address))
+    with contextlib.closing(io), pytest.raises(FileStateUnknownError, match="not known whether"):
+        io.create("s3://b/x", b"data")
+
+
+def test_no_more_is_read_than_was_requested(store, server):
+    kind, io = store
+    server.answer = lambda *_: endless(206, **{"Content-Range": "bytes 0-99/1000"})
+    with pytest.raises(FileIOError, match="more than the"):
+        io.open_input(f"{kind}://b/p/x", 100).read(10)
+    assert server.sent < 16 << 20
+
+
+def test_of_a_whole_file_the_requested_range_is_read(store, server):
+    kind, io = store
+    server.answer = lambda *_: endless(200)
+    found = io.open_input(f"{kind}://b/p/x", 5 << 20)
+    found.seek(1 << 20)
+    assert found.read(10) == (b"x" * 10)
+    assert server.sent < 32 << 20
+
+
+def test_a_file_that_is_read_whole_is_bounded(store, server, monkeypatch):
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "2")
+    kind, io = store
+    server.answer = lambda *_: endless(200)
+    with pytest.raises(FileIOError, match="ICECOMB_MAX_UNPACKED_MIB"):
+        io.read(f"{kind}://b/p/x")
+    assert server.sent < 32 << 20
+
+
+@pytest.mark.parametrize("status", [200, 403])
+def test_what_is_no_file_is_bounded(store, server, status, monkeypatch):
+    monkeypatch.setattr(client, "_ANSWER", 4 << 20)
+    kind, io = store
+    server.answer = lambda *_: endless(status)
+    with pytest.raises(FileIOError, match="more than the"):
+        list(io.list(f"{kind}://b/p"))
+    with pytest.raises(FileIOError, match="more than the"):
+        io.create(f"{kind}://b/p/x", b"1")
+    assert server.sent < 64 << 20
+
+
+def test_a_stated_length_takes_no_memory(store, server, monkeypatch):
+    monkeypatch.setattr(rest_client, "_ANSWER_S", 1.0)
+    kind, io = store
+    head = said(200, b"x" * 10, **{"Content-Length": 10**12})
+    server.answer = lambda *_: [head]
+    for ask in (io.read, lambda place: io.open_input(place, 100).read(10)):
+        with pytest.raises(IcecombError):
+            ask(f"{kind}://b/p/x")
+
+
+@pytest.mark.parametrize("kind", ["gs", "abfs"])
+def test_what_is_encoded_unasked_is_not_believed(server, kind):
+    server.answer = lambda *_: [said(200, b"abc", Content_Encoding="gzip")]
+    with contextlib.closing(FileIO(settings(kind, server.address))) as io:
+        with pytest.raises(FileIOError, match="encoding"):
+            list(io.list(f"{kind}://b/p"))
+        assert io.read(f"{kind}://b/p/x") == b"abc"
+
+
+def test_interim_responses_end(store, server):
+    kind, io = store
+    server.answer = lambda *_: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 4000)
+    with pytest.raises(FileIOError):
+        io.exists(f"{kind}://b/p/x")
+    assert server.sent < 64 << 20
+
+
+def test_a_byte_now_and_then_is_no_answer(store, server, monkeypatch):
+    def slow() -> Iterator[bytes]:
+        yield said(200, **{"Content-Length": 1000})
+        while True:
+            time.sleep(0.1)
+            yield b"x"
+
+    monkeypatch.setattr(rest_client, "_ANSWER_S", 1.0)
+    kind, io = store
+    server.answer = lambda *_: slow()
+    with pytest.raises(FileIOError):
+        io.read(f"{kind}://b/p/x")
+    assert server.sent < 500
+
+
+def test_a_list_whose_pages_repeat_ends(store, server):
+    def page(_: str, target: str) -> Iterator[bytes]:
+        after = "B" if any(f"{name}=A" in target for name in ("Token", "token", "marker")) else "A"
+        listed = f"p/x{after}"
+        if kind == "gs":
+            item = {"name": listed, "size": "1", "updated": "2024-01-01T00:00:00Z"}
+            yield js({"kind": "k", "items": [item], "nextPageToken": after})
+        elif kind == "s3":
+            yield xml(
+                "ListBucketResult",
+                S3_LIST.format(
+                    f"<Key>{listed}</Key><Size>1</Size><LastModified>2024-01-01T00:00:00Z</LastModified>"
+                )
+                + f"<IsTruncated>true</IsTruncated><NextContinuationToken>{after}</NextContinuationToken>",
+            )
+        else:
+            about = f"<Properties><Last-Modified>{DATE}</Last-Modified></Properties>"
+            blob = BLOB.format(about).replace("p/x", listed)
+            yield xml("EnumerationResults", f"{blob}<NextMarker>{after}</NextMarker>")
+
+    kind, io = store
+    server.answer = page
+    with pytest.raises(FileIOError, match="start of the next page"):
+        list(io.list(f"{kind}://b/p"))
+    assert len(server.asked) < 5
+
+
+def test_a_rewrite_that_is_never_done_ends(server):
+    def answer(_: str, target: str) -> Iterator[bytes]:
+        if "rewriteTo" in target:
+            yield js({"kind": "k", "done": False, "rewriteToken": str(len(server.asked))})
+        elif target.partition("?")[0].endswith("x"):
+            yield js({"name": "p/x", "size": "1", "updated": "2024-01-01T00:00:00Z"})
+        else:
+            yield js({"error": {"message": "No such object"}}, 404)
+
+    server.answer = answer
+    io = FileIO(settings("gs", server.address))
+    with contextlib.closing(io), pytest.raises(FileIOError, match="has not finished"):
+        io.rename("gs://b/p/x", "gs://b/p/y")
+
+
+def test_a_copy_that_stays_pending_ends(server, monkeypatch):
+    monkeypatch.setattr(azure, "_PENDING_S", 0.1)
+    server.answer = lambda method, _: [
+        said(202 if method == "PUT" else 200, x_ms_copy_status="pending")
+    ]
+    io = FileIO(settings("abfs", server.address))
+    with contextlib.closing(io), pytest.raises(FileIOError, match="it is pending"):
+        io.rename("abfs://b/p/x", "abfs://b/p/y")
+
+
+def test_what_a_server_says_is_printable(store, server):
+    kind, io = store
+    text = "no \x9b31m\x9d0;owned\x9c"
+    server.answer = lambda *_: [
+        js({"error": {"message": text}}, 403)
+        if kind == "gs"
+        else said(403, f"<Error><Code>X\x9b</Code><Message>{text}</Message></Error>".encode())
+    ]
+    with pytest.raises(FileIOError, match="31m") as caught:
+        io.read(f"{kind}://b/p/x")
+    assert caught.value.message.isprintable()
+
+
+def test_a_refused_deletion_without_a_key_is_an_error_of_icecomb(server):
+    server.answer = lambda *_: [xml("DeleteResult", "<Error><Code>X</Code></Error>")]
+    io = FileIO(settings("s3", server.address))
+    with contextlib.closing(io), pytest.raises(FileIOError, match="cannot be read"):
+        io.delete(["s3://b/x", "s3://b/y"])
