@@ -322,7 +322,6 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
 
     def _other_tables(self) -> Iterator[tuple[TableMetadata, str]]:
         from icecomb.catalog.commit.version_line import other_lines
-        from icecomb.catalog.table.table import tables_in_folder
 
         folder, *_ = self._own_folders()
         yield from tables_in_folder(self.catalog, self.identifier, self.metadata, self.io, folder)

@@ -186,8 +186,6 @@ def _entries(
     *,
     files: bool = False,
 ) -> MetadataTable:
-    from icecomb.format.inspect.inspection import EntryTable
-
     return EntryTable(state.metadata, state.io, snapshots, frozenset(contents), files)
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import cli, load_catalog
-from icecomb.catalog.hive import view_commit_status as commit_status
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.lost_commits import Outcome, is_settled, plan_reapplication, reapply
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests

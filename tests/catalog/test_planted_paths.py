@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, unknown_commit
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.commit.commit_status import CommitState
-from icecomb.catalog.hive import view_commit_status as commit_status
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
 from icecomb.format.errors import ValidationError

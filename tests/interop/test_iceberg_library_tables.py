@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hive import view_commit_status as commit_status
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.lost_commits import plan_reapplication, reapply
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests

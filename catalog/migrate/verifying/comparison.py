@@ -447,7 +447,8 @@ def _orc(stream: pa.NativeFile, location: str, _: Schema) -> Iterator[pa.RecordB
     import pyarrow as pa
     from pyarrow import orc
 
-    from icecomb.format.rows.orc.reader import Padding, read_columns
+    from icecomb.format.rows.orc.fallback import read_columns
+    from icecomb.format.rows.orc.reader import Padding
     from icecomb.format.rows.orc.tail import OrcTail
 
     file = orc.ORCFile(stream)

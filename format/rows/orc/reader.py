@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, islice
-from typing import Any, Final
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyorc
 from pyarrow import orc
 
-from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.rows.orc.file_tail import count_types, has_place_names, types_of
 from icecomb.format.rows.orc.tail import OrcTail
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
@@ -124,7 +122,7 @@ class OrcReader(DataFileReader):
             ]
             if not timed:
                 raise
-        from icecomb.format.rows.orc.reader import read_columns
+        from icecomb.format.rows.orc.fallback import read_columns
 
         # the fallback cuts nanoseconds, so that only columns get it that pyarrow cannot read
         far = [name for name in timed if not self._is_near(number, name)]
@@ -159,86 +157,6 @@ class OrcReader(DataFileReader):
 
 def _has_timestamp(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
-
-
-_ROWS: Final = 1 << 14
-"""The maximum number of rows held as Python objects at a time."""
-
-
-class _Micros:
-    """A converter of timestamps to numbers of microseconds."""
-
-    @staticmethod
-    def from_orc(seconds: int, nanoseconds: int, _: object) -> int:
-        return seconds * 1_000_000 + nanoseconds // 1000
-
-    to_orc = from_orc  # required, but not used
-
-
-class _Days:
-    """A converter that keeps dates as numbers of days."""
-
-    @staticmethod
-    def from_orc(days: int) -> int:
-        return days
-
-    to_orc = from_orc  # required, but not used
-
-
-_CONVERTERS: Final[dict[Any, Any]] = {
-    pyorc.TypeKind.TIMESTAMP: _Micros,
-    pyorc.TypeKind.TIMESTAMP_INSTANT: _Micros,
-    pyorc.TypeKind.DATE: _Days,
-}
-
-
-def read_columns(
-    source: pa.NativeFile, location: str, schema: pa.Schema, stripe: int, columns: Sequence[int]
-) -> list[pa.Array]:
-    """Read columns, by ascending number, of a stripe, with timestamps truncated to microseconds."""
-    try:
-        file = pyorc.Reader(source, column_indices=columns, converters=_CONVERTERS)
-        kinds = [_in_micros(schema.field(number).type) for number in columns]
-        rows = iter(file.read_stripe(stripe))
-        chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in kinds]
-        while some := list(islice(rows, _ROWS)):
-            for n, kind in enumerate(kinds):
-                chunks[n].append(pa.array([_plain(row[n], kind) for row in some], kind))
-        return [pa.concat_arrays(parts) for parts in chunks]
-    except (IcecombError, MemoryError):
-        raise
-    except Exception as problem:  # the library has no exception class of its own
-        raise CorruptFileError(
-            f"Cannot read data file {location}: {problem or type(problem).__name__}",
-            hint="Read an older snapshot, or restore the file from a backup.",
-            path=location,
-        ) from problem
-
-
-def _in_micros(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_in_micros(f.type)) for f in kind])
-    if pa.types.is_map(kind):
-        key, item = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_in_micros(key.type)), item.with_type(_in_micros(item.type)))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_in_micros(kind.value_type)))
-    return kind
-
-
-def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Convert a value to the form Arrow takes: a struct as a dict, a map as pairs."""
-    if value is None:
-        return None
-    if pa.types.is_struct(kind):
-        return {f.name: _plain(v, f.type) for f, v in zip(kind, value, strict=True)}
-    if pa.types.is_map(kind):
-        return [(_plain(k, kind.key_type), _plain(v, kind.item_type)) for k, v in value.items()]
-    if pa.types.is_list(kind):
-        return [_plain(v, kind.value_type) for v in value]
-    return value
 
 
 class Padding:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.hive import view_commit_status as commit_status
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Step

@@ -7,7 +7,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog.hive import view_commit_status as commit_status
+from icecomb.catalog.commit import commit_status
 from icecomb.catalog.lost_commits import plan_reapplication, reapply
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests

@@ -17,7 +17,7 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying import migration as applying
-from icecomb.catalog.migrate.applying import snapshotting, staleness
+from icecomb.catalog.migrate.applying import snapshotting
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal import kept_footers
@@ -383,7 +383,7 @@ def test_files_that_change_places_between_look_and_turn_are_looked_at_again(
     table = make_hive_table({"id": "bigint"})
     one, two = write(table, 1, numbers(1)), write(table, 2, numbers(2))
     assert one.stat().st_size == two.stat().st_size
-    asked = staleness.is_unchanged
+    asked = applying.is_unchanged
     rounds: list[bool] = []
 
     def changing(*arguments: Any) -> bool:
