@@ -110,6 +110,18 @@ def test_a_property_is_declared_once() -> None:
     assert {key: modules for key, modules in found.items() if len(modules) > 1} == {}
 
 
+def test_a_class_name_means_one_thing() -> None:
+    found: dict[str, list[str]] = {}
+    for module, path in _modules().items():
+        # messages are named for what they carry, and Paimon's types as Paimon names them
+        if not module.startswith(("icecomb.spark.planner.protocol.", "icecomb.catalog.paimon.")):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(module)
+    assert len(found) > 500
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}
+
+
 def _circle(graph: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(graph).prepare()

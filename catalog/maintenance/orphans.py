@@ -409,7 +409,7 @@ _METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbors:
+class NeighborTables:
     """Other tables in a folder.
 
     Attributes:
@@ -423,7 +423,7 @@ class Neighbors:
 
 def find_neighbors(
     table: Table, root: str, listing: FolderListing, reachable: ReachableFiles, spelling: Spelling
-) -> Neighbors:
+) -> NeighborTables:
     """Find the other tables in a folder, and mark the files that their metadata reaches.
 
     If metadata of a table that the catalog has in this folder is unreadable, it raises: it is
@@ -456,7 +456,7 @@ def find_neighbors(
             shared.append(location)
         else:
             folders[inner] = f"a table with the uuid {uuid}"
-    return Neighbors(folders, tuple(shared))
+    return NeighborTables(folders, tuple(shared))
 
 
 def _foreign_metadata(

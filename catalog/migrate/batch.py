@@ -52,7 +52,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BatchOutcome:
     """The outcome of a step for one table.
 
     Attributes:
@@ -96,7 +96,7 @@ def run_batch(
     jobs: int,
     *,
     stop_on_error: bool,
-) -> Iterator[Outcome]:
+) -> Iterator[BatchOutcome]:
     """Run a step for many tables, several at a time, and yield the outcomes in their order.
 
     Args:
@@ -105,10 +105,10 @@ def run_batch(
     """
     stopped = threading.Event()
 
-    def attempt(name: tuple[str, str]) -> Outcome:
+    def attempt(name: tuple[str, str]) -> BatchOutcome:
         table = ".".join(name)
         if stopped.is_set():
-            return Outcome(table, StepStatus.NOT_BEGUN)
+            return BatchOutcome(table, StepStatus.NOT_BEGUN)
         started = time.monotonic()
         outcome, lost = _outcome(table, name, work)
         if lost or (stop_on_error and outcome.status is not StepStatus.DONE):
@@ -118,23 +118,25 @@ def run_batch(
     yield from each(progress, what, "tables", tables, attempt, jobs)
 
 
-def _outcome(table: str, name: tuple[str, str], work: Work) -> tuple[Outcome, bool]:
+def _outcome(table: str, name: tuple[str, str], work: Work) -> tuple[BatchOutcome, bool]:
     """Return the outcome for a table, and whether the metastore is unreachable."""
     try:
         step = work(name)
     except (MigrationBlockedError, RevertBlockedError) as error:
         plan = error.plan
         facts = plan.to_json() if isinstance(plan, MigrationPlan | RevertPlan) else {}
-        return Outcome(table, StepStatus.BLOCKED, 0.0, facts, error.message, error.hint), False
+        return BatchOutcome(table, StepStatus.BLOCKED, 0.0, facts, error.message, error.hint), False
     except UnverifiedError as error:
-        return Outcome(table, StepStatus.BLOCKED, detail=error.message, hint=error.hint), False
+        return BatchOutcome(table, StepStatus.BLOCKED, detail=error.message, hint=error.hint), False
     except CommitStateUnknownError as error:
-        return Outcome(table, StepStatus.UNKNOWN, detail=error.message, hint=error.hint), False
+        return BatchOutcome(table, StepStatus.UNKNOWN, detail=error.message, hint=error.hint), False
     except IcecombError as error:
         lost = isinstance(error, UnreachableError)
-        return Outcome(table, StepStatus.FAILED, detail=error.message, hint=error.hint), lost
+        return BatchOutcome(table, StepStatus.FAILED, detail=error.message, hint=error.hint), lost
     except Exception as error:  # noqa: BLE001 - what is wrong with one is not with the others
-        return Outcome(table, StepStatus.FAILED, detail=f"{type(error).__name__}: {error}"), False
+        return BatchOutcome(
+            table, StepStatus.FAILED, detail=f"{type(error).__name__}: {error}"
+        ), False
     status = StepStatus.DONE if step.good else StepStatus.BLOCKED
-    outcome = Outcome(table, status, facts=step.facts, detail=step.detail, name=step.outcome)
+    outcome = BatchOutcome(table, status, facts=step.facts, detail=step.detail, name=step.outcome)
     return outcome, False

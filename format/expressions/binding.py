@@ -31,8 +31,8 @@ from icecomb.format.expressions.expression import (
     And,
     BooleanExpression,
     LiteralPredicate,
-    Operation,
     Or,
+    PredicateOperation,
     SetPredicate,
     UnboundPredicate,
     conjunction,
@@ -41,7 +41,7 @@ from icecomb.format.expressions.expression import (
     rewrite_not,
     set_predicate,
 )
-from icecomb.format.expressions.literal import Converted, convert_literal, integer_range
+from icecomb.format.expressions.literal import ConvertedLiteral, convert_literal, integer_range
 from icecomb.format.expressions.term import Reference, Term, UnboundTransform
 from icecomb.format.property.property import similar
 from icecomb.format.spec.schema import Schema
@@ -88,7 +88,7 @@ def _bind(
     schema: Schema, expression: UnboundPredicate, *, case_sensitive: bool
 ) -> BooleanExpression:
     asked = expression.term
-    null_test = expression.operation in {Operation.IS_NULL, Operation.NOT_NULL}
+    null_test = expression.operation in {PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL}
     term = _bind_term(schema, asked, case_sensitive=case_sensitive, null_test=null_test)
     if expression.operation in UNARY_OPERATIONS:
         return _bind_unary(expression.operation, term.reference)
@@ -187,44 +187,46 @@ def unresolved_column(schema: Schema, name: str, problem: ValidationError) -> Ex
     return ExpressionError(f"Cannot find column {name!r}", hint=hint, column=name)
 
 
-def _bind_unary(operation: Operation, term: BoundReference) -> BooleanExpression:
-    if operation in (Operation.IS_NULL, Operation.NOT_NULL):
+def _bind_unary(operation: PredicateOperation, term: BoundReference) -> BooleanExpression:
+    if operation in (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL):
         if isinstance(term.field_type, UnknownType):
             # whatever files and their metrics say of such a column
-            return AlwaysTrue() if operation is Operation.IS_NULL else AlwaysFalse()
+            return AlwaysTrue() if operation is PredicateOperation.IS_NULL else AlwaysFalse()
         if term.may_be_null:
             return BoundUnaryPredicate(operation, term)
-        return AlwaysFalse() if operation is Operation.IS_NULL else AlwaysTrue()
+        return AlwaysFalse() if operation is PredicateOperation.IS_NULL else AlwaysTrue()
     if term.may_be_nan:
         return BoundUnaryPredicate(operation, term)
-    return AlwaysFalse() if operation is Operation.IS_NAN else AlwaysTrue()
+    return AlwaysFalse() if operation is PredicateOperation.IS_NAN else AlwaysTrue()
 
 
-def _bind_literal(operation: Operation, term: BoundTerm, literal: Any) -> BooleanExpression:
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+def _bind_literal(
+    operation: PredicateOperation, term: BoundTerm, literal: Any
+) -> BooleanExpression:
+    if operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
         return _bind_prefix(operation, term, literal)
     converted = _convert(term, literal)
     if converted.exact:
         return BoundLiteralPredicate(operation, term, converted.floor)
-    if operation is Operation.EQ:
+    if operation is PredicateOperation.EQ:
         return AlwaysFalse()
-    if operation is Operation.NOT_EQ:
+    if operation is PredicateOperation.NOT_EQ:
         return not_null(term)
-    if operation in (Operation.LT, Operation.LT_EQ):
+    if operation in (PredicateOperation.LT, PredicateOperation.LT_EQ):
         # x < L and x <= L are both x <= floor when no value equals L
         if converted.floor is None:
             return AlwaysFalse()
         if converted.above_all:
             return _all_numbers(term)
-        return BoundLiteralPredicate(Operation.LT_EQ, term, converted.floor)
+        return BoundLiteralPredicate(PredicateOperation.LT_EQ, term, converted.floor)
     if converted.floor is None:
         return _all_numbers(term)
     if converted.above_all:
         return AlwaysFalse()
-    return BoundLiteralPredicate(Operation.GT, term, converted.floor)
+    return BoundLiteralPredicate(PredicateOperation.GT, term, converted.floor)
 
 
-def _bind_prefix(operation: Operation, term: BoundTerm, literal: Any) -> BooleanExpression:
+def _bind_prefix(operation: PredicateOperation, term: BoundTerm, literal: Any) -> BooleanExpression:
     wanted = str if isinstance(term.field_type, StringType) else bytes
     if not isinstance(term.field_type, (StringType, BinaryType, FixedType)) or not isinstance(
         literal, wanted
@@ -235,18 +237,18 @@ def _bind_prefix(operation: Operation, term: BoundTerm, literal: Any) -> Boolean
             column=term.name,
         )
     if not literal:
-        return not_null(term) if operation is Operation.STARTS_WITH else AlwaysFalse()
+        return not_null(term) if operation is PredicateOperation.STARTS_WITH else AlwaysFalse()
     return BoundLiteralPredicate(operation, term, literal)
 
 
 def _bind_set_literals(
-    operation: Operation, term: BoundTerm, literals: Iterable[Any]
+    operation: PredicateOperation, term: BoundTerm, literals: Iterable[Any]
 ) -> BooleanExpression:
     converted = (_convert(term, literal) for literal in literals)
     return bind_set(operation, term, (value.floor for value in converted if value.exact))
 
 
-def _convert(term: BoundTerm, literal: Any) -> Converted:
+def _convert(term: BoundTerm, literal: Any) -> ConvertedLiteral:
     try:
         converted = convert_literal(literal, term.field_type)
     except ExpressionError as error:
@@ -267,14 +269,16 @@ def _convert(term: BoundTerm, literal: Any) -> Converted:
 def _all_numbers(term: BoundTerm) -> BooleanExpression:
     if not term.may_be_nan:
         return not_null(term)
-    return conjunction((not_null(term), BoundUnaryPredicate(Operation.NOT_NAN, term.reference)))
+    return conjunction(
+        (not_null(term), BoundUnaryPredicate(PredicateOperation.NOT_NAN, term.reference))
+    )
 
 
 _NEGATIVE: Final = (
-    Operation.NOT_EQ,
-    Operation.GT,
-    Operation.GT_EQ,
-    Operation.NOT_STARTS_WITH,
+    PredicateOperation.NOT_EQ,
+    PredicateOperation.GT,
+    PredicateOperation.GT_EQ,
+    PredicateOperation.NOT_STARTS_WITH,
 )
 
 
@@ -284,15 +288,17 @@ def on_column(predicate: BoundPredicate) -> BooleanExpression:
     if not isinstance(term, BoundTransform) or isinstance(term.transform, BucketTransform):
         return predicate
     if isinstance(predicate, BoundSetPredicate):
-        is_in = predicate.operation is Operation.IN
-        single = Operation.EQ if is_in else Operation.NOT_EQ
+        is_in = predicate.operation is PredicateOperation.IN
+        single = PredicateOperation.EQ if is_in else PredicateOperation.NOT_EQ
         parts = [_compared(term, single, literal) for literal in predicate.literals]
         return disjunction(parts) if is_in else conjunction(parts)
     assert isinstance(predicate, BoundLiteralPredicate)  # noqa: S101 - null checks ask the column
     return _compared(term, predicate.operation, predicate.literal)
 
 
-def _compared(term: BoundTransform, operation: Operation, literal: Any) -> BooleanExpression:
+def _compared(
+    term: BoundTransform, operation: PredicateOperation, literal: Any
+) -> BooleanExpression:
     if operation in _NEGATIVE:
         return _negated(_compared(term, operation.negated, literal), term)
     column = term.reference
@@ -316,15 +322,17 @@ def _negated(expression: BooleanExpression, term: BoundTransform) -> BooleanExpr
 
 
 def _text(
-    column: BoundReference, operation: Operation, literal: Any, width: int
+    column: BoundReference, operation: PredicateOperation, literal: Any, width: int
 ) -> BooleanExpression:
     start = literal[:width]
     begins = (
-        BoundLiteralPredicate(Operation.STARTS_WITH, column, start) if start else not_null(column)
+        BoundLiteralPredicate(PredicateOperation.STARTS_WITH, column, start)
+        if start
+        else not_null(column)
     )
-    if operation is Operation.STARTS_WITH:
+    if operation is PredicateOperation.STARTS_WITH:
         return begins if len(literal) <= width else AlwaysFalse()
-    if operation is Operation.EQ:
+    if operation is PredicateOperation.EQ:
         if len(literal) == width:
             return begins
         return (
@@ -334,22 +342,22 @@ def _text(
         )
     # Truncated values are never greater than the values, and equal a shorter text only if nothing
     # was cut: so a literal that is not a truncated value compares as with the values themselves.
-    whole = len(literal) < width or (len(literal) == width and operation is Operation.LT)
+    whole = len(literal) < width or (len(literal) == width and operation is PredicateOperation.LT)
     if whole:
         return BoundLiteralPredicate(operation, column, literal)
-    return disjunction((BoundLiteralPredicate(Operation.LT, column, start), begins))
+    return disjunction((BoundLiteralPredicate(PredicateOperation.LT, column, start), begins))
 
 
 def _number(
-    column: BoundReference, operation: Operation, literal: Any, transform: Transform
+    column: BoundReference, operation: PredicateOperation, literal: Any, transform: Transform
 ) -> BooleanExpression:
     source = column.field_type
     label = unscaled(literal) if isinstance(source, DecimalType) else literal
     at_least, above = _thresholds(transform, source, label)
     before = _before(column, at_least), _before(column, above)
-    if operation is Operation.LT:
+    if operation is PredicateOperation.LT:
         found = before[0]
-    elif operation is Operation.LT_EQ:
+    elif operation is PredicateOperation.LT_EQ:
         found = before[1]
     elif at_least == above:
         found = AlwaysFalse()
@@ -384,7 +392,7 @@ def _before(column: BoundReference, threshold: int) -> BooleanExpression:
         return AlwaysFalse()
     if threshold > high:
         return not_null(column)
-    return BoundLiteralPredicate(Operation.LT, column, _value(column, threshold))
+    return BoundLiteralPredicate(PredicateOperation.LT, column, _value(column, threshold))
 
 
 def _from(column: BoundReference, threshold: int) -> BooleanExpression:
@@ -393,7 +401,7 @@ def _from(column: BoundReference, threshold: int) -> BooleanExpression:
         return AlwaysFalse()
     if threshold <= low:
         return not_null(column)
-    return BoundLiteralPredicate(Operation.GT_EQ, column, _value(column, threshold))
+    return BoundLiteralPredicate(PredicateOperation.GT_EQ, column, _value(column, threshold))
 
 
 def _range(source: IcebergType) -> tuple[int, int]:
@@ -409,16 +417,16 @@ def _value(column: BoundReference, number: int) -> Any:
     return scaled(number, kind.scale) if isinstance(kind, DecimalType) else number
 
 
-_HOLDS: Final[dict[Operation, Callable[[int, int], bool]]] = {
-    Operation.LT: lambda value, label: value < label,
-    Operation.LT_EQ: lambda value, label: value <= label,
-    Operation.EQ: lambda value, label: value == label,
+_HOLDS: Final[dict[PredicateOperation, Callable[[int, int], bool]]] = {
+    PredicateOperation.LT: lambda value, label: value < label,
+    PredicateOperation.LT_EQ: lambda value, label: value <= label,
+    PredicateOperation.EQ: lambda value, label: value == label,
 }
 
 
 def _with_wrapped(
     column: BoundReference,
-    operation: Operation,
+    operation: PredicateOperation,
     label: int,
     transform: Transform,
     found: BooleanExpression,

@@ -11,7 +11,7 @@ from icecomb.format.expressions.expression import (
     AlwaysTrue,
     BooleanExpression,
     Junction,
-    Operation,
+    PredicateOperation,
     literal_predicate,
     replaced,
     set_predicate,
@@ -128,7 +128,7 @@ class BoundPredicate(BooleanExpression):
     """A predicate on one column of a known schema, or on a transform of it."""
 
     __slots__ = ()
-    operation: Operation
+    operation: PredicateOperation
     term: BoundTerm
 
     def unbound(self) -> BooleanExpression:
@@ -143,7 +143,7 @@ class BoundPredicate(BooleanExpression):
 class BoundUnaryPredicate(BoundPredicate):
     """A bound predicate of one of `UNARY_OPERATIONS`."""
 
-    operation: Operation
+    operation: PredicateOperation
     term: BoundTerm
 
     def __invert__(self) -> BooleanExpression:
@@ -158,7 +158,7 @@ class BoundUnaryPredicate(BoundPredicate):
 class BoundLiteralPredicate(BoundPredicate):
     """A bound predicate of one of `LITERAL_OPERATIONS`; its literal is an internal value."""
 
-    operation: Operation
+    operation: PredicateOperation
     term: BoundTerm
     literal: Any
 
@@ -174,7 +174,7 @@ class BoundLiteralPredicate(BoundPredicate):
 class BoundSetPredicate(BoundPredicate):
     """A bound predicate of one of `SET_OPERATIONS`, with two or more internal values."""
 
-    operation: Operation
+    operation: PredicateOperation
     term: BoundTerm
     literals: frozenset[Any]
 
@@ -208,18 +208,28 @@ def bound_references(expression: BooleanExpression) -> dict[int, BoundReference]
     return {term.field_id: term.reference for term in terms}
 
 
-def bind_set(operation: Operation, term: BoundTerm, literals: Iterable[Any]) -> BooleanExpression:
+def bind_set(
+    operation: PredicateOperation, term: BoundTerm, literals: Iterable[Any]
+) -> BooleanExpression:
     """Return the bound predicate of a set operation: simpler for one value, constant for none."""
     values = frozenset(literals)
     if len(values) > 1:
         return BoundSetPredicate(operation, term, values)
     if values:
-        single = Operation.EQ if operation is Operation.IN else Operation.NOT_EQ
+        single = (
+            PredicateOperation.EQ
+            if operation is PredicateOperation.IN
+            else PredicateOperation.NOT_EQ
+        )
         return BoundLiteralPredicate(single, term, next(iter(values)))
-    return AlwaysFalse() if operation is Operation.IN else not_null(term)
+    return AlwaysFalse() if operation is PredicateOperation.IN else not_null(term)
 
 
 def not_null(term: BoundTerm) -> BooleanExpression:
     """Return the predicate that a column is not null; a constant for one that never is."""
     column = term.reference
-    return BoundUnaryPredicate(Operation.NOT_NULL, column) if term.may_be_null else AlwaysTrue()
+    return (
+        BoundUnaryPredicate(PredicateOperation.NOT_NULL, column)
+        if term.may_be_null
+        else AlwaysTrue()
+    )

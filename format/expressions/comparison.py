@@ -30,7 +30,7 @@ from icecomb.format.expressions.expression import (
     And,
     BooleanExpression,
     Junction,
-    Operation,
+    PredicateOperation,
     folded,
     operands_of,
 )
@@ -54,15 +54,15 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
-_KERNELS: dict[Operation, Callable[[Any, Any], Any]] = {
-    Operation.LT: pc.less,
-    Operation.LT_EQ: pc.less_equal,
-    Operation.GT: pc.greater,
-    Operation.GT_EQ: pc.greater_equal,
-    Operation.EQ: pc.equal,
-    Operation.NOT_EQ: pc.not_equal,
+_KERNELS: dict[PredicateOperation, Callable[[Any, Any], Any]] = {
+    PredicateOperation.LT: pc.less,
+    PredicateOperation.LT_EQ: pc.less_equal,
+    PredicateOperation.GT: pc.greater,
+    PredicateOperation.GT_EQ: pc.greater_equal,
+    PredicateOperation.EQ: pc.equal,
+    PredicateOperation.NOT_EQ: pc.not_equal,
 }
-_TRUE_FOR_LESS = (Operation.LT, Operation.LT_EQ, Operation.NOT_EQ)
+_TRUE_FOR_LESS = (PredicateOperation.LT, PredicateOperation.LT_EQ, PredicateOperation.NOT_EQ)
 _DECIMAL_BYTES = 16
 _INTEGERS = (IntegerType, LongType, DateType, TimeType, *TIMESTAMP_TYPES)
 _SERIALISED: tuple[tuple[tuple[type[IcebergType], ...], dict[int, pa.DataType]], ...] = (
@@ -84,11 +84,13 @@ class ComparableColumn:
         self.values = values
         self._field_type = field_type
 
-    def compare(self, operation: Operation, literal: Any) -> pa.BooleanArray:
+    def compare(self, operation: PredicateOperation, literal: Any) -> pa.BooleanArray:
         """Return a mask of the values for which a comparison holds; null for null values."""
         if not self._fits(literal):
             above = operation in _TRUE_FOR_LESS if literal > 0 else operation not in _TRUE_FOR_LESS
-            holds = operation is Operation.NOT_EQ or (above and operation is not Operation.EQ)
+            holds = operation is PredicateOperation.NOT_EQ or (
+                above and operation is not PredicateOperation.EQ
+            )
             return _constant(self.values, holds)
         return _KERNELS[operation](self.values, self._scalar(literal))
 
@@ -269,20 +271,20 @@ def _evaluate_predicate(predicate: BoundPredicate, column: ComparableColumn) -> 
     operation = predicate.operation
     if isinstance(predicate, BoundSetPredicate):
         found = column.is_in(predicate.literals)
-        return found if operation is Operation.IN else pc.invert(found)
+        return found if operation is PredicateOperation.IN else pc.invert(found)
     if isinstance(predicate, BoundLiteralPredicate):
-        if operation is Operation.STARTS_WITH:
+        if operation is PredicateOperation.STARTS_WITH:
             return column.starts_with(predicate.literal)
-        if operation is Operation.NOT_STARTS_WITH:
+        if operation is PredicateOperation.NOT_STARTS_WITH:
             return pc.invert(column.starts_with(predicate.literal))
         return column.compare(operation, predicate.literal)
-    if operation is Operation.IS_NULL:
+    if operation is PredicateOperation.IS_NULL:
         return column.values.is_null()
-    if operation is Operation.NOT_NULL:
+    if operation is PredicateOperation.NOT_NULL:
         return column.values.is_valid()
-    if operation is Operation.IS_NAN:
+    if operation is PredicateOperation.IS_NAN:
         return column.is_nan()
-    if operation is Operation.NOT_NAN:
+    if operation is PredicateOperation.NOT_NAN:
         return pc.invert(column.is_nan())
     raise ExpressionError(
         f"Cannot evaluate {predicate}",

@@ -24,7 +24,7 @@ from icecomb.format.expressions.literal import literal_text
 from icecomb.format.expressions.term import Reference, Term, as_term
 
 
-class Operation(Enum):
+class PredicateOperation(Enum):
     """The operation of a predicate; the value is its name in the JSON form of expressions."""
 
     IS_NULL = "is-null"
@@ -43,36 +43,36 @@ class Operation(Enum):
     NOT_IN = "not-in"
 
     @property
-    def negated(self) -> Operation:
+    def negated(self) -> PredicateOperation:
         """The operation that is true exactly where this one is false."""
         return _NEGATED[self]
 
 
 _OPPOSITES = (
-    (Operation.IS_NULL, Operation.NOT_NULL),
-    (Operation.IS_NAN, Operation.NOT_NAN),
-    (Operation.LT, Operation.GT_EQ),
-    (Operation.LT_EQ, Operation.GT),
-    (Operation.EQ, Operation.NOT_EQ),
-    (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH),
-    (Operation.IN, Operation.NOT_IN),
+    (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL),
+    (PredicateOperation.IS_NAN, PredicateOperation.NOT_NAN),
+    (PredicateOperation.LT, PredicateOperation.GT_EQ),
+    (PredicateOperation.LT_EQ, PredicateOperation.GT),
+    (PredicateOperation.EQ, PredicateOperation.NOT_EQ),
+    (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH),
+    (PredicateOperation.IN, PredicateOperation.NOT_IN),
 )
 _NEGATED = {a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}
 _SYMBOLS = {
-    Operation.LT: "<",
-    Operation.LT_EQ: "<=",
-    Operation.GT: ">",
-    Operation.GT_EQ: ">=",
-    Operation.EQ: "=",
-    Operation.NOT_EQ: "!=",
-    Operation.IN: "IN",
-    Operation.NOT_IN: "NOT IN",
-    Operation.STARTS_WITH: "STARTS WITH",
-    Operation.NOT_STARTS_WITH: "NOT STARTS WITH",
-    Operation.IS_NULL: "IS NULL",
-    Operation.NOT_NULL: "IS NOT NULL",
-    Operation.IS_NAN: "IS NAN",
-    Operation.NOT_NAN: "IS NOT NAN",
+    PredicateOperation.LT: "<",
+    PredicateOperation.LT_EQ: "<=",
+    PredicateOperation.GT: ">",
+    PredicateOperation.GT_EQ: ">=",
+    PredicateOperation.EQ: "=",
+    PredicateOperation.NOT_EQ: "!=",
+    PredicateOperation.IN: "IN",
+    PredicateOperation.NOT_IN: "NOT IN",
+    PredicateOperation.STARTS_WITH: "STARTS WITH",
+    PredicateOperation.NOT_STARTS_WITH: "NOT STARTS WITH",
+    PredicateOperation.IS_NULL: "IS NULL",
+    PredicateOperation.NOT_NULL: "IS NOT NULL",
+    PredicateOperation.IS_NAN: "IS NAN",
+    PredicateOperation.NOT_NAN: "IS NOT NAN",
 }
 
 
@@ -299,7 +299,7 @@ class UnboundPredicate(BooleanExpression):
     """A predicate on one column, or on a transform of it, by name; binding gives it a type."""
 
     __slots__ = ()
-    operation: ClassVar[Operation]
+    operation: ClassVar[PredicateOperation]
     term: Term
 
 
@@ -396,104 +396,104 @@ class IsNull(UnaryPredicate):
     """The predicate that the value is null."""
 
     __slots__ = ()
-    operation = Operation.IS_NULL
+    operation = PredicateOperation.IS_NULL
 
 
 class NotNull(UnaryPredicate):
     """The predicate that the value is not null."""
 
     __slots__ = ()
-    operation = Operation.NOT_NULL
+    operation = PredicateOperation.NOT_NULL
 
 
 class IsNaN(UnaryPredicate):
     """The predicate that the value is NaN."""
 
     __slots__ = ()
-    operation = Operation.IS_NAN
+    operation = PredicateOperation.IS_NAN
 
 
 class NotNaN(UnaryPredicate):
     """The predicate that the value is not NaN; true for null."""
 
     __slots__ = ()
-    operation = Operation.NOT_NAN
+    operation = PredicateOperation.NOT_NAN
 
 
 class LessThan(LiteralPredicate):
     """The predicate that the value is less than the literal."""
 
     __slots__ = ()
-    operation = Operation.LT
+    operation = PredicateOperation.LT
 
 
 class LessThanOrEqual(LiteralPredicate):
     """The predicate that the value is less than or equal to the literal."""
 
     __slots__ = ()
-    operation = Operation.LT_EQ
+    operation = PredicateOperation.LT_EQ
 
 
 class GreaterThan(LiteralPredicate):
     """The predicate that the value is greater than the literal."""
 
     __slots__ = ()
-    operation = Operation.GT
+    operation = PredicateOperation.GT
 
 
 class GreaterThanOrEqual(LiteralPredicate):
     """The predicate that the value is greater than or equal to the literal."""
 
     __slots__ = ()
-    operation = Operation.GT_EQ
+    operation = PredicateOperation.GT_EQ
 
 
 class EqualTo(LiteralPredicate):
     """The predicate that the value equals the literal."""
 
     __slots__ = ()
-    operation = Operation.EQ
+    operation = PredicateOperation.EQ
 
 
 class NotEqualTo(LiteralPredicate):
     """The predicate that the value differs from the literal; null does not."""
 
     __slots__ = ()
-    operation = Operation.NOT_EQ
+    operation = PredicateOperation.NOT_EQ
 
 
 class StartsWith(LiteralPredicate):
     """The predicate that text or bytes begin with the literal."""
 
     __slots__ = ()
-    operation = Operation.STARTS_WITH
+    operation = PredicateOperation.STARTS_WITH
 
 
 class NotStartsWith(LiteralPredicate):
     """The predicate that text or bytes do not begin with the literal; null does not match."""
 
     __slots__ = ()
-    operation = Operation.NOT_STARTS_WITH
+    operation = PredicateOperation.NOT_STARTS_WITH
 
 
 class In(SetPredicate):
     """The predicate that the value equals one of the literals."""
 
     __slots__ = ()
-    operation = Operation.IN
+    operation = PredicateOperation.IN
 
 
 class NotIn(SetPredicate):
     """The predicate that the value equals none of the literals; null does not match."""
 
     __slots__ = ()
-    operation = Operation.NOT_IN
+    operation = PredicateOperation.NOT_IN
 
 
-_UNARY: dict[Operation, type[UnaryPredicate]] = {
+_UNARY: dict[PredicateOperation, type[UnaryPredicate]] = {
     c.operation: c for c in (IsNull, NotNull, IsNaN, NotNaN)
 }
-_LITERAL: dict[Operation, type[LiteralPredicate]] = {
+_LITERAL: dict[PredicateOperation, type[LiteralPredicate]] = {
     c.operation: c
     for c in (
         LessThan,
@@ -506,25 +506,30 @@ _LITERAL: dict[Operation, type[LiteralPredicate]] = {
         NotStartsWith,
     )
 }
-_SET: dict[Operation, type[SetPredicate]] = {Operation.IN: In, Operation.NOT_IN: NotIn}
+_SET: dict[PredicateOperation, type[SetPredicate]] = {
+    PredicateOperation.IN: In,
+    PredicateOperation.NOT_IN: NotIn,
+}
 
 UNARY_OPERATIONS = frozenset(_UNARY)
 LITERAL_OPERATIONS = frozenset(_LITERAL)
 SET_OPERATIONS = frozenset(_SET)
 
 
-def unary_predicate(operation: Operation, term: str | Term) -> UnaryPredicate:
+def unary_predicate(operation: PredicateOperation, term: str | Term) -> UnaryPredicate:
     """Return the predicate of a unary operation."""
     return _UNARY[operation](term)
 
 
-def literal_predicate(operation: Operation, term: str | Term, literal: Any) -> LiteralPredicate:
+def literal_predicate(
+    operation: PredicateOperation, term: str | Term, literal: Any
+) -> LiteralPredicate:
     """Return the predicate of a comparison with one literal."""
     return _LITERAL[operation](term, literal)
 
 
 def set_predicate(
-    operation: Operation, term: str | Term, literals: Iterable[Any]
+    operation: PredicateOperation, term: str | Term, literals: Iterable[Any]
 ) -> BooleanExpression:
     """Return the predicate of a comparison with several literals; simpler for less than two."""
     if isinstance(literals, (str, bytes)):
@@ -541,9 +546,13 @@ def set_predicate(
             hint="Give a list, an array or a column.",
         ) from error
     if not values:
-        return AlwaysFalse() if operation is Operation.IN else AlwaysTrue()
+        return AlwaysFalse() if operation is PredicateOperation.IN else AlwaysTrue()
     if len(values) == 1:
-        single = Operation.EQ if operation is Operation.IN else Operation.NOT_EQ
+        single = (
+            PredicateOperation.EQ
+            if operation is PredicateOperation.IN
+            else PredicateOperation.NOT_EQ
+        )
         return literal_predicate(single, asked, next(iter(values)))
     new = object.__new__(_SET[operation])
     object.__setattr__(new, "term", asked)

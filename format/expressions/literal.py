@@ -60,7 +60,7 @@ _TO_MICROS = len("12:34:56.789012")
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedLiteral:
     """A literal converted to the type of a column.
 
     Attributes:
@@ -72,8 +72,8 @@ class Converted:
     above_all: bool = False
 
 
-_BELOW_ALL = Converted(None, exact=False)
-_ABOVE_ALL = Converted(0, exact=False, above_all=True)
+_BELOW_ALL = ConvertedLiteral(None, exact=False)
+_ABOVE_ALL = ConvertedLiteral(0, exact=False, above_all=True)
 
 
 def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
@@ -85,7 +85,7 @@ def integer_range(field_type: IcebergType) -> tuple[int, int] | None:
     return (0, _DAY - 1) if isinstance(field_type, TimeType) else None
 
 
-def convert_literal(value: Any, field_type: IcebergType) -> Converted:
+def convert_literal(value: Any, field_type: IcebergType) -> ConvertedLiteral:
     """Convert a literal to a value of a type; the error's message says only why it is not one.
 
     Strings are parsed as numbers, ISO 8601 dates and times, UUIDs and booleans; an integer is the
@@ -101,7 +101,7 @@ def convert_literal(value: Any, field_type: IcebergType) -> Converted:
         return _instant(value, field_type)
     if isinstance(field_type, TimeType):
         return _within(_time(value), 0, _DAY - 1)
-    return Converted(_other(value, field_type))
+    return ConvertedLiteral(_other(value, field_type))
 
 
 def literal_text(value: Any) -> str:
@@ -130,7 +130,7 @@ def _number(value: Any) -> int | float | Decimal:
     raise ExpressionError("it is not a number", hint="Give a number.")
 
 
-def _within(value: float | Decimal, low: int, high: int) -> Converted:
+def _within(value: float | Decimal, low: int, high: int) -> ConvertedLiteral:
     if value != value:  # noqa: PLR0124 - only NaN differs from itself
         raise ExpressionError("it is not a number", hint="Give a number; use is_nan to find NaN.")
     if value < low:
@@ -138,10 +138,10 @@ def _within(value: float | Decimal, low: int, high: int) -> Converted:
     if value > high:
         return _ABOVE_ALL
     floor = math.floor(value)
-    return Converted(floor, exact=floor == value)
+    return ConvertedLiteral(floor, exact=floor == value)
 
 
-def _decimal(value: float | Decimal, field_type: DecimalType) -> Converted:
+def _decimal(value: float | Decimal, field_type: DecimalType) -> ConvertedLiteral:
     # repr gives the shortest decimal of a float, which is how it was written
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if number.is_nan():
@@ -157,10 +157,12 @@ def _decimal(value: float | Decimal, field_type: DecimalType) -> Converted:
             return _BELOW_ALL
         if scaled > limit - 1:
             return _ABOVE_ALL
-        return Converted(Decimal(unscaled).scaleb(-field_type.scale), exact=unscaled == scaled)
+        return ConvertedLiteral(
+            Decimal(unscaled).scaleb(-field_type.scale), exact=unscaled == scaled
+        )
 
 
-def _floating(value: float | Decimal, *, single: bool) -> Converted:
+def _floating(value: float | Decimal, *, single: bool) -> ConvertedLiteral:
     try:
         number = float(value)
     except OverflowError:
@@ -174,11 +176,11 @@ def _floating(value: float | Decimal, *, single: bool) -> Converted:
     if math.isinf(number) and Decimal(value).is_finite():
         # Between the greatest finite value and infinity: infinity itself is a value, too.
         greatest = _FLOAT_MAX if single else math.nextafter(math.inf, 0.0)
-        return Converted(greatest if number > 0 else -math.inf, exact=False)
-    return Converted(number)
+        return ConvertedLiteral(greatest if number > 0 else -math.inf, exact=False)
+    return ConvertedLiteral(number)
 
 
-def _instant(value: Any, field_type: IcebergType) -> Converted:
+def _instant(value: Any, field_type: IcebergType) -> ConvertedLiteral:
     low, high = integer_range(field_type) or _LONG_RANGE
     if isinstance(value, int) and not isinstance(value, bool):
         return _within(value, low, high)
@@ -200,10 +202,10 @@ def _instant(value: Any, field_type: IcebergType) -> Converted:
             hint="Give a date or timestamp, or its text in ISO 8601.",
         )
     if isinstance(field_type, DateType):
-        return Converted(micros // _DAY, exact=micros % _DAY == 0 and not nanos)
+        return ConvertedLiteral(micros // _DAY, exact=micros % _DAY == 0 and not nanos)
     if isinstance(field_type, NANO_TYPES):
         return _within(micros * _NANOS + nanos, low, high)
-    return Converted(micros, exact=not nanos)
+    return ConvertedLiteral(micros, exact=not nanos)
 
 
 def _parse_timestamp(text: str, field_type: IcebergType) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from icecomb.format.expressions.bound import (
 from icecomb.format.expressions.comparison import ComparableColumn, combine, known_bounds
 from icecomb.format.expressions.expression import (
     BooleanExpression,
-    Operation,
+    PredicateOperation,
 )
 from icecomb.format.spec.types import UUIDType
 
@@ -80,15 +80,15 @@ def must_match(expression: BooleanExpression, metrics: FileMetrics) -> pa.Boolea
 def _inclusive(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term
     reference = term.reference
-    if operation is Operation.IS_NULL:
+    if operation is PredicateOperation.IS_NULL:
         # Counts of a nested field may omit rows in which a struct around it is null.
         return _every(metrics) if reference.nested else _not_zero(_null_count(metrics, reference))
     all_null = _all_null(metrics, reference)
-    if operation is Operation.NOT_NULL:
+    if operation is PredicateOperation.NOT_NULL:
         return pc.invert(all_null)
-    if operation is Operation.NOT_NAN:
+    if operation is PredicateOperation.NOT_NAN:
         return pc.invert(_all_nan(metrics, reference))
-    if operation is Operation.IS_NAN:
+    if operation is PredicateOperation.IS_NAN:
         return pc.and_(_not_zero(_nan_count(metrics, reference)), pc.invert(all_null))
     if isinstance(term, BoundTransform):
         return pc.invert(all_null)
@@ -99,7 +99,7 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
     operation, term = predicate.operation, predicate.term.reference
     lower, upper = _bounds(term, metrics)
     if isinstance(predicate, BoundSetPredicate):
-        if operation is Operation.IN:
+        if operation is PredicateOperation.IN:
             might = _might_hold_any(predicate.literals, lower, _reliable(lower, upper))
             return pc.and_not(might, _all_nan(metrics, term))
         return pc.invert(_is_constant(metrics, term, lower, upper, predicate.literals))
@@ -109,16 +109,16 @@ def _inclusive_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boo
             hint="Build it from the classes of icecomb.format, or give SQL text.",
         )
     literal = predicate.literal
-    if operation is Operation.NOT_EQ:
+    if operation is PredicateOperation.NOT_EQ:
         return pc.invert(_is_constant(metrics, term, lower, upper, frozenset((literal,))))
-    if operation is Operation.STARTS_WITH:
+    if operation is PredicateOperation.STARTS_WITH:
         return pc.invert(_disjoint_with_prefix(lower, upper, literal))
-    if operation is Operation.NOT_STARTS_WITH:
+    if operation is PredicateOperation.NOT_STARTS_WITH:
         both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
         return pc.invert(both.fill_null(FALSE))
-    if operation in (Operation.LT, Operation.LT_EQ):
+    if operation in (PredicateOperation.LT, PredicateOperation.LT_EQ):
         might = _unless(lower.compare(operation.negated, literal))
-    elif operation in (Operation.GT, Operation.GT_EQ):
+    elif operation in (PredicateOperation.GT, PredicateOperation.GT_EQ):
         might = _unless(upper.compare(operation.negated, literal))
     else:
         might = _might_hold(literal, lower, _reliable(lower, upper)).fill_null(TRUE)
@@ -131,13 +131,13 @@ def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
         # Bounds say nothing about buckets. Counts of a nested field may omit rows in which a struct
         # around it is null.
         return _none(metrics)
-    if operation is Operation.IS_NULL:
+    if operation is PredicateOperation.IS_NULL:
         return _all_null(metrics, term)
-    if operation is Operation.NOT_NULL:
+    if operation is PredicateOperation.NOT_NULL:
         return _zero(_null_count(metrics, term))
-    if operation is Operation.IS_NAN:
+    if operation is PredicateOperation.IS_NAN:
         return _all_nan(metrics, term)
-    if operation is Operation.NOT_NAN:
+    if operation is PredicateOperation.NOT_NAN:
         return pc.or_(_zero(_nan_count(metrics, term)), _all_null(metrics, term))
     no_null = _zero(_null_count(metrics, term)) if term.may_be_null else _every(metrics)
     return pc.and_(_strict_bounds(predicate, metrics), no_null)
@@ -146,11 +146,11 @@ def _strict(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
 def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.BooleanArray:
     operation, term = predicate.operation, predicate.term.reference
     lower, upper = _bounds(term, metrics)
-    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+    if operation in (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN):
         literals = _literals(predicate)
         might = _might_hold_any(literals, lower, _reliable(lower, upper))
         return pc.or_(pc.invert(might), _all_nan(metrics, term))
-    if operation in (Operation.EQ, Operation.IN):
+    if operation in (PredicateOperation.EQ, PredicateOperation.IN):
         return _is_constant(metrics, term, lower, upper, _literals(predicate))
     if not isinstance(predicate, BoundLiteralPredicate):
         raise ExpressionError(
@@ -158,12 +158,12 @@ def _strict_bounds(predicate: BoundPredicate, metrics: FileMetrics) -> pa.Boolea
             hint="Build it from the classes of icecomb.format, or give SQL text.",
         )
     literal = predicate.literal
-    if operation is Operation.STARTS_WITH:
+    if operation is PredicateOperation.STARTS_WITH:
         both = pc.and_(lower.starts_with(literal), upper.starts_with(literal))
         return both.fill_null(FALSE)
-    if operation is Operation.NOT_STARTS_WITH:
+    if operation is PredicateOperation.NOT_STARTS_WITH:
         return _disjoint_with_prefix(lower, upper, literal)
-    bound = upper if operation in (Operation.LT, Operation.LT_EQ) else lower
+    bound = upper if operation in (PredicateOperation.LT, PredicateOperation.LT_EQ) else lower
     inside = bound.compare(operation, literal).fill_null(FALSE)
     return pc.and_(inside, _no_nan(metrics, term))
 
@@ -228,8 +228,8 @@ def _reliable(lower: ComparableColumn, upper: ComparableColumn) -> ComparableCol
 
 def _might_hold(literal: Any, lower: ComparableColumn, upper: ComparableColumn) -> pa.BooleanArray:
     """Return whether a literal is within bounds; null if a missing bound leaves that open."""
-    above = pc.or_(lower.compare(Operation.LT_EQ, literal), lower.is_nan())
-    below = pc.or_(upper.compare(Operation.GT_EQ, literal), upper.is_nan())
+    above = pc.or_(lower.compare(PredicateOperation.LT_EQ, literal), lower.is_nan())
+    below = pc.or_(upper.compare(PredicateOperation.GT_EQ, literal), upper.is_nan())
     return pc.and_kleene(above, below)
 
 
@@ -238,8 +238,8 @@ def _might_hold_any(
 ) -> pa.BooleanArray:
     ordered = sorted(literals)
     if len(ordered) > _IN_LIMIT:
-        above = pc.or_(lower.compare(Operation.LT_EQ, ordered[-1]), lower.is_nan())
-        below = pc.or_(upper.compare(Operation.GT_EQ, ordered[0]), upper.is_nan())
+        above = pc.or_(lower.compare(PredicateOperation.LT_EQ, ordered[-1]), lower.is_nan())
+        below = pc.or_(upper.compare(PredicateOperation.GT_EQ, ordered[0]), upper.is_nan())
         return pc.and_kleene(above, below).fill_null(TRUE)
     found = _might_hold(ordered[0], lower, upper)
     for literal in ordered[1:]:
@@ -263,8 +263,8 @@ def _is_constant(
 def _disjoint_with_prefix(
     lower: ComparableColumn, upper: ComparableColumn, prefix: Any
 ) -> pa.BooleanArray:
-    below = upper.compare(Operation.LT, prefix).fill_null(FALSE)
-    above = lower.compare(Operation.GT, prefix).fill_null(FALSE)
+    below = upper.compare(PredicateOperation.LT, prefix).fill_null(FALSE)
+    above = lower.compare(PredicateOperation.GT, prefix).fill_null(FALSE)
     return pc.or_(below, pc.and_not(above, lower.starts_with(prefix).fill_null(FALSE)))
 
 

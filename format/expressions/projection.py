@@ -23,7 +23,7 @@ from icecomb.format.expressions.bound import (
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
     BooleanExpression,
-    Operation,
+    PredicateOperation,
     conjunction,
     disjunction,
     replaced,
@@ -57,8 +57,13 @@ from icecomb.format.spec.values.temporal import MICROS_PER_HOUR
 Apply = Callable[[Any], Any]
 
 _TIME_TRANSFORMS = (YearTransform, MonthTransform, DayTransform, HourTransform)
-_NULL_CHECKS = (Operation.IS_NULL, Operation.NOT_NULL)
-_ORDER = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
+_NULL_CHECKS = (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL)
+_ORDER = (
+    PredicateOperation.LT,
+    PredicateOperation.LT_EQ,
+    PredicateOperation.GT,
+    PredicateOperation.GT_EQ,
+)
 
 
 def project_inclusive(expression: BooleanExpression, spec: PartitionSpec) -> BooleanExpression:
@@ -167,7 +172,11 @@ def _literals(predicate: BoundPredicate) -> frozenset[Any]:
 def _project_equality(
     predicate: BoundPredicate, term: BoundReference, apply: Apply, *, inclusive: bool
 ) -> BooleanExpression | None:
-    wanted = (Operation.EQ, Operation.IN) if inclusive else (Operation.NOT_EQ, Operation.NOT_IN)
+    wanted = (
+        (PredicateOperation.EQ, PredicateOperation.IN)
+        if inclusive
+        else (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN)
+    )
     if predicate.operation not in wanted:
         return None
     return bind_set(wanted[1], term, map(apply, _literals(predicate)))
@@ -189,7 +198,7 @@ def _project_truncate(
         if limits is None or not isinstance(projected, BoundLiteralPredicate):
             return projected
         return _with_wrapped_labels(projected, predicate, limits[1] - transform.width)
-    if predicate.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+    if predicate.operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
         return _project_prefix(predicate, term, transform.width, inclusive=inclusive)
     return _project_order(predicate, term, apply, inclusive=inclusive, discrete=False)
 
@@ -212,17 +221,21 @@ def _project_order(
     if not isinstance(predicate, BoundLiteralPredicate) or predicate.operation not in _ORDER:
         return None
     literal, operation = predicate.literal, predicate.operation
-    below = operation in (Operation.LT, Operation.LT_EQ)
-    closed = operation in (Operation.LT_EQ, Operation.GT_EQ)
+    below = operation in (PredicateOperation.LT, PredicateOperation.LT_EQ)
+    closed = operation in (PredicateOperation.LT_EQ, PredicateOperation.GT_EQ)
     if discrete and closed is not inclusive:
         literal = _neighbor(literal, predicate.term.field_type, -1 if below is inclusive else 1)
         if literal is None:
-            return AlwaysFalse() if inclusive else BoundUnaryPredicate(Operation.NOT_NULL, term)
+            return (
+                AlwaysFalse()
+                if inclusive
+                else BoundUnaryPredicate(PredicateOperation.NOT_NULL, term)
+            )
     # Values on both sides of the literal may have its label.
     if inclusive:
-        operation = Operation.LT_EQ if below else Operation.GT_EQ
+        operation = PredicateOperation.LT_EQ if below else PredicateOperation.GT_EQ
     else:
-        operation = Operation.LT if below else Operation.GT
+        operation = PredicateOperation.LT if below else PredicateOperation.GT
     return BoundLiteralPredicate(operation, term, apply(literal))
 
 
@@ -245,14 +258,14 @@ def _with_wrapped_labels(
     if not isinstance(predicate, BoundLiteralPredicate):
         return projected
     wrapped = predicate.literal < 0 < projected.literal
-    if operation is Operation.LT_EQ:
-        return projected | BoundLiteralPredicate(Operation.GT, term, last)
-    if operation is Operation.GT_EQ and wrapped:
-        return BoundUnaryPredicate(Operation.NOT_NULL, term)
-    if operation is Operation.LT and wrapped:
+    if operation is PredicateOperation.LT_EQ:
+        return projected | BoundLiteralPredicate(PredicateOperation.GT, term, last)
+    if operation is PredicateOperation.GT_EQ and wrapped:
+        return BoundUnaryPredicate(PredicateOperation.NOT_NULL, term)
+    if operation is PredicateOperation.LT and wrapped:
         return None
-    if operation is Operation.GT:
-        return projected & BoundLiteralPredicate(Operation.LT_EQ, term, last)
+    if operation is PredicateOperation.GT:
+        return projected & BoundLiteralPredicate(PredicateOperation.LT_EQ, term, last)
     return projected
 
 
@@ -260,12 +273,12 @@ def _project_prefix(
     predicate: BoundPredicate, term: BoundReference, width: int, *, inclusive: bool
 ) -> BooleanExpression | None:
     assert isinstance(predicate, BoundLiteralPredicate)  # noqa: S101 - prefixes have a literal
-    prefix, positive = predicate.literal, predicate.operation is Operation.STARTS_WITH
+    prefix, positive = predicate.literal, predicate.operation is PredicateOperation.STARTS_WITH
     if len(prefix) <= width:
         # The truncated value still shows whether the value begins with the prefix.
         return BoundLiteralPredicate(predicate.operation, term, prefix)
     if positive is inclusive:
-        equality = Operation.EQ if positive else Operation.NOT_EQ
+        equality = PredicateOperation.EQ if positive else PredicateOperation.NOT_EQ
         return BoundLiteralPredicate(equality, term, prefix[:width])
     return None
 
@@ -282,10 +295,14 @@ def _with_wrong_negatives(projected: BooleanExpression, *, inclusive: bool) -> B
     if not isinstance(projected, BoundLiteralPredicate) or projected.literal >= 0:
         return projected
     operation, term, value = projected.operation, projected.term, projected.literal
-    if operation in (Operation.EQ, Operation.NOT_EQ):
-        as_set = Operation.IN if operation is Operation.EQ else Operation.NOT_IN
+    if operation in (PredicateOperation.EQ, PredicateOperation.NOT_EQ):
+        as_set = (
+            PredicateOperation.IN
+            if operation is PredicateOperation.EQ
+            else PredicateOperation.NOT_IN
+        )
         return BoundSetPredicate(as_set, term, frozenset((value, value + 1)))
-    widens = Operation.LT_EQ if inclusive else Operation.GT
+    widens = PredicateOperation.LT_EQ if inclusive else PredicateOperation.GT
     if operation is widens:
         return BoundLiteralPredicate(operation, term, value + 1)
     return projected
@@ -298,9 +315,9 @@ _FIRST_FAR: Final = (-_MAX_LONG - 1) // MICROS_PER_HOUR + _WRAPPED_BY
 """The label from which on there may be hours of timestamps far in the past."""
 _LAST_FAR: Final = _MAX_LONG // MICROS_PER_HOUR - _WRAPPED_BY
 """The label up to which there may be hours of timestamps far in the future."""
-_BELOW: Final = (Operation.LT, Operation.LT_EQ)
-_ABOVE: Final = (Operation.GT, Operation.GT_EQ)
-_NEGATIVE: Final = (Operation.NOT_EQ, Operation.NOT_IN)
+_BELOW: Final = (PredicateOperation.LT, PredicateOperation.LT_EQ)
+_ABOVE: Final = (PredicateOperation.GT, PredicateOperation.GT_EQ)
+_NEGATIVE: Final = (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN)
 
 
 def with_label_of_ints(
@@ -321,9 +338,9 @@ def with_label_of_ints(
     else:
         values = range(_LEAST, rounded + transform.width)
     if inclusive and _holds_for_some(predicate, values):
-        return projected | BoundLiteralPredicate(Operation.EQ, term, label)
+        return projected | BoundLiteralPredicate(PredicateOperation.EQ, term, label)
     if not inclusive and _fails_for_some(predicate, values):
-        return projected & BoundLiteralPredicate(Operation.NOT_EQ, term, label)
+        return projected & BoundLiteralPredicate(PredicateOperation.NOT_EQ, term, label)
     return projected
 
 
@@ -336,13 +353,13 @@ def with_far_hours(
     if not isinstance(projected, BoundLiteralPredicate):
         return projected
     if projected.operation in _BELOW and inclusive:
-        return projected | BoundLiteralPredicate(Operation.GT_EQ, term, _FIRST_FAR)
+        return projected | BoundLiteralPredicate(PredicateOperation.GT_EQ, term, _FIRST_FAR)
     if projected.operation in _BELOW:
-        return projected & BoundLiteralPredicate(Operation.GT, term, _LAST_FAR)
+        return projected & BoundLiteralPredicate(PredicateOperation.GT, term, _LAST_FAR)
     if projected.operation in _ABOVE and inclusive:
-        return projected | BoundLiteralPredicate(Operation.LT_EQ, term, _LAST_FAR)
+        return projected | BoundLiteralPredicate(PredicateOperation.LT_EQ, term, _LAST_FAR)
     if projected.operation in _ABOVE:
-        return projected & BoundLiteralPredicate(Operation.LT, term, _FIRST_FAR)
+        return projected & BoundLiteralPredicate(PredicateOperation.LT, term, _FIRST_FAR)
     return replace(projected, literal=_as_int(projected.literal))
 
 
@@ -359,15 +376,15 @@ def _holds_for_some(predicate: BoundPredicate, values: range) -> bool:
     if not isinstance(predicate, BoundLiteralPredicate):
         return False
     match predicate.operation:
-        case Operation.EQ:
+        case PredicateOperation.EQ:
             return predicate.literal in values
-        case Operation.LT:
+        case PredicateOperation.LT:
             return bool(values[0] < predicate.literal)
-        case Operation.LT_EQ:
+        case PredicateOperation.LT_EQ:
             return bool(values[0] <= predicate.literal)
-        case Operation.GT:
+        case PredicateOperation.GT:
             return bool(values[-1] > predicate.literal)
-        case Operation.GT_EQ:
+        case PredicateOperation.GT_EQ:
             return bool(values[-1] >= predicate.literal)
         case _:
             return True

@@ -15,12 +15,15 @@ from icecomb.format.expressions.bound import (
     BoundPredicate,
     bound_predicates,
 )
-from icecomb.format.expressions.expression import BooleanExpression, Operation, replaced
+from icecomb.format.expressions.expression import BooleanExpression, PredicateOperation, replaced
 from icecomb.format.expressions.projection import project_predicate
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import TimeTransform
 
-_CLOSED = {Operation.LT: (Operation.LT_EQ, -1), Operation.GT: (Operation.GT_EQ, 1)}
+_CLOSED = {
+    PredicateOperation.LT: (PredicateOperation.LT_EQ, -1),
+    PredicateOperation.GT: (PredicateOperation.GT_EQ, 1),
+}
 
 
 def selects_partitions(expression: BooleanExpression, specs: Iterable[PartitionSpec]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.inspect.metadata_schema import DATA_FILE, PARTITION, READABLE_METRICS
-from icecomb.format.inspect.metadata_table import Rows, struct_array
+from icecomb.format.inspect.metadata_table import TableRows, struct_array
 from icecomb.format.inspect.readable_metrics import METRICS, StatisticColumns, key_values
 from icecomb.format.manifests.columns import (
     ENTRY_COLUMNS,
@@ -72,7 +72,7 @@ class EntryRows:
     def __len__(self) -> int:
         return len(self._columns) if self._rows is None else len(self._rows)
 
-    def filter(self, mask: pa.BooleanArray) -> Rows:
+    def filter(self, mask: pa.BooleanArray) -> TableRows:
         """Return the entries that a mask selects."""
         rows = pc.indices_nonzero(mask) if self._rows is None else self._rows.filter(mask)
         return EntryRows(self._columns, self._spec, self._schema, rows, self._doubted)

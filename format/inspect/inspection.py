@@ -14,7 +14,7 @@ from icecomb.format.inspect.entry_rows import EntryRows, statistics_for
 from icecomb.format.inspect.manifest_choice import choose_manifests, each_manifest, spec_of
 from icecomb.format.inspect.metadata_scan import MetadataScan
 from icecomb.format.inspect.metadata_schema import entries_schema, files_schema
-from icecomb.format.inspect.metadata_table import Part, Request, Rows
+from icecomb.format.inspect.metadata_table import Part, TableRequest, TableRows
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
 from icecomb.format.manifests.reader import Fetched, fetch_batches, read_batch
 from icecomb.format.rows.values.partition_union import partition_union
@@ -275,7 +275,7 @@ class EntryTable:
         """The columns of the metadata table."""
         return (files_schema if self.is_files else entries_schema)(self.metadata)
 
-    def parts(self, request: Request) -> Iterator[Part]:
+    def parts(self, request: TableRequest) -> Iterator[Part]:
         """Yield a part for each manifest that can hold a selected entry."""
         statistics = statistics_for(request.fields)
         ids = {field.field_id: field.field_id for field in partition_union(self.metadata).fields}
@@ -291,14 +291,14 @@ class EntryTable:
         live = not self.is_files or manifest.has_live_files()
         return live and manifest.content in self.contents
 
-    def _rows(self, fetched: Fetched, statistics: frozenset[str]) -> Iterator[Rows]:
+    def _rows(self, fetched: Fetched, statistics: frozenset[str]) -> Iterator[TableRows]:
         manifest, _ = fetched
         spec = spec_of(manifest, self.metadata)
         known = self.metadata.spec_by_id
         [columns] = read_batch(self.io, (fetched,), known, lambda _: statistics)
         schema = self.metadata.schema()
         doubted = ColumnDoubts(self.metadata, schema).of(columns)
-        rows: Rows = EntryRows(columns, spec, schema, doubted=doubted)
+        rows: TableRows = EntryRows(columns, spec, schema, doubted=doubted)
         if self.is_files and columns.live.true_count < len(columns):
             rows = rows.filter(columns.live)
         yield rows

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from icecomb.format.inspect.metadata_table import Part, Request, batch_rows
+from icecomb.format.inspect.metadata_table import Part, TableRequest, batch_rows
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import parents_of
@@ -22,7 +22,7 @@ class LogTable:
     schema: Schema
     rows: Callable[[], Iterator[Row]]
 
-    def parts(self, request: Request) -> Iterator[Part]:  # noqa: ARG002 - the scan filters
+    def parts(self, request: TableRequest) -> Iterator[Part]:  # noqa: ARG002 - the scan filters
         """Yield a single part with all rows."""
         rows = list(self.rows())
         if rows:

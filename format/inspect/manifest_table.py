@@ -15,7 +15,7 @@ from icecomb.format.inspect.metadata_schema import (
     MANIFESTS,
     REFERENCE_SNAPSHOT_ID,
 )
-from icecomb.format.inspect.metadata_table import Part, Request, Rows, batch_rows
+from icecomb.format.inspect.metadata_table import Part, TableRequest, TableRows, batch_rows
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.rows.read.row_filter import row_mask
@@ -53,7 +53,7 @@ class ManifestTable:
         """The columns of the metadata table."""
         return ALL_MANIFESTS if self.is_all else MANIFESTS
 
-    def parts(self, request: Request) -> Iterator[Part]:
+    def parts(self, request: TableRequest) -> Iterator[Part]:
         """Yield parts of the snapshots that can be selected, of several where there are many."""
         snapshots = list(self.snapshots)
         ids = pa.array([snapshot.snapshot_id for snapshot in snapshots], pa.int64())
@@ -65,7 +65,7 @@ class ManifestTable:
         for start in range(0, len(selected), size):
             yield partial(self._rows, selected[start : start + size])
 
-    def _rows(self, snapshots: Sequence[Snapshot]) -> Iterator[Rows]:
+    def _rows(self, snapshots: Sequence[Snapshot]) -> Iterator[TableRows]:
         rows = [self._row(m, one) for one in snapshots for m in read_manifests(self.io, one)]
         if rows:
             yield batch_rows(self.schema, list(zip(*rows, strict=True)))

@@ -19,7 +19,7 @@ from icecomb.format.spec.types import StructType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icecomb.format.inspect.metadata_table import MetadataTable, Part, Rows
+    from icecomb.format.inspect.metadata_table import MetadataTable, Part, TableRows
 
 _WORKERS: Final = min(4, os.cpu_count() or 1)
 
@@ -88,12 +88,12 @@ class MetadataScan:
             CorruptFileError: If a manifest or delete file cannot be read.
         """
         from icecomb.format.arrow.batch_stream import stream
-        from icecomb.format.inspect.metadata_table import Request
+        from icecomb.format.inspect.metadata_table import TableRequest
 
         if isinstance(self.bound_filter, AlwaysFalse):
             return
         wanted = prune(self.schema, self._wanted_ids())
-        parts = self.table.parts(Request(wanted, self.bound_filter))
+        parts = self.table.parts(TableRequest(wanted, self.bound_filter))
         yield from stream(map(self._producer, parts), _WORKERS)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
@@ -136,7 +136,7 @@ class MetadataScan:
                 arrays = [kept.column(field) for field in self.projection.fields]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
-    def _filtered(self, rows: Rows) -> Rows:
+    def _filtered(self, rows: TableRows) -> TableRows:
         from icecomb.format.inspect.metadata_table import leaf_arrays
         from icecomb.format.rows.read.row_filter import row_mask
 

@@ -16,7 +16,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField, StructType
 
 
-class Rows(Protocol):
+class TableRows(Protocol):
     """Rows whose columns are made on demand."""
 
     def __len__(self) -> int: ...
@@ -24,15 +24,15 @@ class Rows(Protocol):
     def column(self, field: NestedField) -> pa.Array:
         """Return a column of the table, or the part of its struct that `field` has."""
 
-    def filter(self, mask: pa.BooleanArray) -> Rows:
+    def filter(self, mask: pa.BooleanArray) -> TableRows:
         """Return the rows that a mask selects."""
 
 
-Part: TypeAlias = Callable[[], Iterable[Rows]]
+Part: TypeAlias = Callable[[], Iterable[TableRows]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TableRequest:
     """The request of a scan to a metadata table: the columns of the projection and of the filter.
 
     Attributes:
@@ -51,7 +51,7 @@ class MetadataTable(Protocol):
     def schema(self) -> Schema:
         """The columns of the metadata table."""
 
-    def parts(self, request: Request) -> Iterator[Part]:
+    def parts(self, request: TableRequest) -> Iterator[Part]:
         """Yield the parts that the rows are read from, possibly several at the same time."""
 
 
@@ -70,7 +70,7 @@ class BatchRows:
         fields = file_fields(schema_to_pyarrow(self._schema), None, "")
         return Projection((field,), fields, {}).apply(self._batch, 0).column(0)
 
-    def filter(self, mask: pa.BooleanArray) -> Rows:
+    def filter(self, mask: pa.BooleanArray) -> TableRows:
         """Return the rows that a mask selects."""
         return BatchRows(self._schema, self._batch.filter(mask))
 
@@ -105,7 +105,9 @@ def struct_array(field: NestedField, children: Sequence[pa.Array]) -> pa.Array:
     )
 
 
-def leaf_arrays(rows: Rows, schema: Schema, field_ids: Iterable[int]) -> Mapping[int, pa.Array]:
+def leaf_arrays(
+    rows: TableRows, schema: Schema, field_ids: Iterable[int]
+) -> Mapping[int, pa.Array]:
     """Return columns by field id, also those inside structs."""
     wanted, found = set(field_ids), {}
 

@@ -12,7 +12,13 @@ import pyarrow.compute as pc
 
 from icecomb.format.inspect.manifest_choice import choose_manifests
 from icecomb.format.inspect.metadata_schema import PARTITION, partitions_schema
-from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, number_array
+from icecomb.format.inspect.metadata_table import (
+    BatchRows,
+    Part,
+    TableRequest,
+    TableRows,
+    number_array,
+)
 from icecomb.format.inspect.partition_statistics import UPDATED_AT, PartitionCounter, of_type
 from icecomb.format.inspect.partition_statistics_file import stated_counts
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -48,11 +54,11 @@ class PartitionsTable:
         """The columns of the metadata table."""
         return partitions_schema(self.metadata)
 
-    def parts(self, request: Request) -> Iterator[Part]:
+    def parts(self, request: TableRequest) -> Iterator[Part]:
         """Yield a single part, as a partition's files may be in any manifest."""
         yield lambda: self._rows(request)
 
-    def _rows(self, request: Request) -> Iterator[Rows]:
+    def _rows(self, request: TableRequest) -> Iterator[TableRows]:
         for snapshot in self.snapshots:
             counter = PartitionCounter(self.metadata, self.io)
             counts = None
@@ -69,7 +75,7 @@ class PartitionsTable:
             if len(counts):
                 yield self._result(counter.over_specs(counts), counter.keys)
 
-    def _result(self, groups: pa.Table, keys: Sequence[str]) -> Rows:
+    def _result(self, groups: pa.Table, keys: Sequence[str]) -> TableRows:
         arrow = schema_to_pyarrow(self.schema)
         arrays = []
         for field in arrow:

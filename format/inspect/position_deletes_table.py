@@ -25,7 +25,13 @@ from icecomb.format.inspect.metadata_schema import (
     PARTITION,
     position_deletes_schema,
 )
-from icecomb.format.inspect.metadata_table import BatchRows, Part, Request, Rows, leaf_arrays
+from icecomb.format.inspect.metadata_table import (
+    BatchRows,
+    Part,
+    TableRequest,
+    TableRows,
+    leaf_arrays,
+)
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
     DataFile,
@@ -81,7 +87,7 @@ class PositionDeletesTable:
         """The columns of the metadata table."""
         return position_deletes_schema(self.metadata)
 
-    def parts(self, request: Request) -> Iterator[Part]:
+    def parts(self, request: TableRequest) -> Iterator[Part]:
         """Yield a part for each delete file that can hold a selected row."""
         for snapshot in self.snapshots:
             manifests = [
@@ -106,7 +112,7 @@ class PositionDeletesTable:
             for own, field in zip(column.field_type.fields, fields, strict=True)
         }
 
-    def _files(self, manifest: ManifestFile, request: Request) -> Iterator[Part]:
+    def _files(self, manifest: ManifestFile, request: TableRequest) -> Iterator[Part]:
         spec = spec_of(manifest, self.metadata)
         by_bounds = weakened(request.row_filter, _IN_FILE)
         statistics = () if isinstance(by_bounds, AlwaysTrue) else METRICS
@@ -117,7 +123,7 @@ class PositionDeletesTable:
         for at, file in enumerate(files):
             yield partial(self._rows, file, request.fields, partitions.slice(at, 1))
 
-    def _chosen(self, columns: ManifestColumns, request: Request) -> list[int]:
+    def _chosen(self, columns: ManifestColumns, request: TableRequest) -> list[int]:
         deletes = pc.equal(columns.column("content"), DataFileContent.POSITION_DELETES.value)
         chosen: list[int] = pc.indices_nonzero(pc.and_(columns.live, deletes)).to_pylist()
         known = {*_OF_FILE, *self._partition_ids}
@@ -149,7 +155,9 @@ class PositionDeletesTable:
         names = [field.name for field in arrays]
         return pa.RecordBatch.from_arrays(list(arrays.values()), names)
 
-    def _rows(self, file: DataFile, fields: Schema, constants: pa.RecordBatch) -> Iterator[Rows]:
+    def _rows(
+        self, file: DataFile, fields: Schema, constants: pa.RecordBatch
+    ) -> Iterator[TableRows]:
         if file.is_deletion_vector:
             yield from self._vector_rows(file, fields, constants)
             return
@@ -169,7 +177,7 @@ class PositionDeletesTable:
 
     def _vector_rows(
         self, file: DataFile, fields: Schema, constants: pa.RecordBatch
-    ) -> Iterator[Rows]:
+    ) -> Iterator[TableRows]:
         positions = VectorReader(self.io).positions(file)
         read = [field for field in fields.fields if field.name not in constants.schema.names]
         for start in range(0, len(positions), _BATCH_ROWS):

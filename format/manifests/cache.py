@@ -13,7 +13,7 @@ from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.storage.storage_property import CACHE_BYTES, CACHE_ENABLED
 
 
-class Sized(Protocol):
+class SizedManifest(Protocol):
     """A value that the cache can hold."""
 
     @property
@@ -21,7 +21,7 @@ class Sized(Protocol):
         """Its size in memory, in bytes."""
 
 
-_S = TypeVar("_S", bound=Sized)
+_S = TypeVar("_S", bound=SizedManifest)
 
 
 class ManifestCache:
@@ -33,7 +33,7 @@ class ManifestCache:
 
     def __init__(self, limit: int = CACHE_BYTES.default) -> None:
         self.limit = limit
-        self._kept = Lru[tuple[Any, ...], Sized](limit, lambda value: value.nbytes)
+        self._kept = Lru[tuple[Any, ...], SizedManifest](limit, lambda value: value.nbytes)
 
     def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
         """Return the cached columns of a manifest if they have these statistics, else None."""

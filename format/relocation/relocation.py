@@ -99,7 +99,7 @@ class Relocation:
         self._copied: dict[str, MovedFile] = {}
         self._counted: set[FileIdentity] = set()
         self._known_snapshots: frozenset[int] = frozenset()
-        self._deletes = DeleteFiles(io, route, self._moved_target)
+        self._deletes = RelocatedDeleteFiles(io, route, self._moved_target)
 
     def run(self) -> Relocated:
         """Rewrite all files that contain locations, and return all files of the table."""
@@ -287,7 +287,7 @@ class Relocation:
     ) -> _Changed:
         """Yield manifests of delete files, which are rewritten ahead: each once, and put if new."""
 
-        def works() -> Iterator[DeleteFile | _DeleteManifest]:
+        def works() -> Iterator[RelocatedDeleteFile | _DeleteManifest]:
             for path, data in self._read_manifests(paths):
                 file = AvroRecords(data, self._route.found(path), ENTRY_NAMES)
                 manifest = _DeleteManifest(path, file, left=manifests[path]["live"])
@@ -301,14 +301,14 @@ class Relocation:
                         yield work
                 yield manifest
 
-        def begun(work: DeleteFile | _DeleteManifest) -> tuple[Any, Any]:
-            if isinstance(work, DeleteFile) and not work.is_large:
+        def begun(work: RelocatedDeleteFile | _DeleteManifest) -> tuple[Any, Any]:
+            if isinstance(work, RelocatedDeleteFile) and not work.is_large:
                 return work, self._deletes.rewrite(work)
             return work, None
 
         with closing(_ahead(begun, works(), _DELETES_AT_ONCE)) as results:
             for work, result in results:
-                if isinstance(work, DeleteFile):
+                if isinstance(work, RelocatedDeleteFile):
                     self._deletes.note(work, result or self._deletes.rewrite(work))
                     advance(1)
                     continue
@@ -508,7 +508,7 @@ _SMALL_ROWS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteFile:
+class RelocatedDeleteFile:
     """A file of positions, or of deletion vectors, to be rewritten.
 
     Attributes:
@@ -527,7 +527,7 @@ class DeleteFile:
         return file.file_size_in_bytes > _SMALL_BYTES or file.record_count > _SMALL_ROWS
 
 
-class DeleteFiles:
+class RelocatedDeleteFiles:
     """What became of delete files.
 
     Args:
@@ -543,7 +543,7 @@ class DeleteFiles:
         self._wanted: set[str] = set()
         self._done: dict[str, tuple[ChangedDeletes, MovedFile | None]] = {}
 
-    def request(self, record: Mapping[str, Any], *, is_new: bool) -> DeleteFile | None:
+    def request(self, record: Mapping[str, Any], *, is_new: bool) -> RelocatedDeleteFile | None:
         """Return the file to rewrite for a live entry; None if that was returned before.
 
         Args:
@@ -557,9 +557,13 @@ class DeleteFiles:
         self._requested.add(location)
         if is_wanted:
             self._wanted.add(target)
-        return DeleteFile(location, described(record, self._route.found(location)), is_wanted)
+        return RelocatedDeleteFile(
+            location, described(record, self._route.found(location)), is_wanted
+        )
 
-    def rewrite(self, one: DeleteFile) -> tuple[ChangedDeletes, MovedFile | None] | NoSuchFileError:
+    def rewrite(
+        self, one: RelocatedDeleteFile
+    ) -> tuple[ChangedDeletes, MovedFile | None] | NoSuchFileError:
         """Rewrite a file, in any thread, and create it if wanted; return what `note` takes."""
         moved = partial(self._moved, one.location)
         try:
@@ -574,7 +578,7 @@ class DeleteFiles:
 
     def note(
         self,
-        one: DeleteFile,
+        one: RelocatedDeleteFile,
         result: tuple[ChangedDeletes, MovedFile | None] | NoSuchFileError,
     ) -> None:
         """Keep the result of a file, for `result`; raise the error if it may not be missing."""

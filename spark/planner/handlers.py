@@ -71,7 +71,7 @@ from icecomb.spark.planner.streams.streams import Streams
 from icecomb.spark.planner.table.catalogs import Catalogs
 from icecomb.spark.planner.table.states import TableStates
 from icecomb.spark.planner.table.tables import StagedTables, Tables
-from icecomb.spark.planner.table.views import Views
+from icecomb.spark.planner.table.views import PlannerViews
 from icecomb.spark.planner.transport.transport import Answer, Handler
 from icecomb.spark.planner.write.deletes import Deletes
 from icecomb.spark.planner.write.write import Writes
@@ -85,7 +85,7 @@ def handlers() -> dict[str, Handler]:
     states = TableStates(catalogs)
     staged = StagedTables()
     tables = Tables(catalogs, states, staged)
-    views = Views(catalogs)
+    views = PlannerViews(catalogs)
     works = PendingWorks()
     procedures = Procedures(catalogs, works)
     scans = Scans(states, works)

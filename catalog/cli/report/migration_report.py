@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from icecomb.catalog.cli.application import BLOCKED, ERROR, OK, UNKNOWN_COMMIT, Application
-from icecomb.catalog.migrate.batch import Outcome, StepStatus
+from icecomb.catalog.migrate.batch import BatchOutcome, StepStatus
 
 if TYPE_CHECKING:
     from icecomb.catalog.migrate.verifying.comparison import Comparison
@@ -21,7 +21,7 @@ _CODES = {
 }
 
 
-def show_outcomes(application: Application, outcomes: Iterable[Outcome]) -> int:
+def show_outcomes(application: Application, outcomes: Iterable[BatchOutcome]) -> int:
     """Print a line per table and counts by outcome; return the worst exit code (4, 1, 3, 0)."""
     found = list(outcomes)
     counted = Counter(one.status for one in found)

@@ -13,7 +13,7 @@ from icecomb.catalog.commit.pointer import Committed, Unknown
 from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
-from icecomb.catalog.migrate.journal.entry import DropUnansweredError, Entry
+from icecomb.catalog.migrate.journal.entry import DropUnansweredError, TableEntry
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, discard_footers
@@ -62,9 +62,9 @@ class MigrationContext:
         return self.catalog.properties
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> TableEntry:
         """The table's entry in the metastore."""
-        return Entry(self.client, self.database, self.name, self.settings)
+        return TableEntry(self.client, self.database, self.name, self.settings)
 
     def journals(self, table: HiveTable) -> FolderJournals:
         """Return all journals in the table's folder."""

@@ -53,7 +53,7 @@ class DropUnansweredError(CommitStateUnknownError):
     """A request to drop a partition may arrive late, and no metastore would refuse it."""
 
 
-class Entry:
+class TableEntry:
     """One table's entry in the metastore.
 
     Every alter names the value it expects to replace, and a metastore that checks refuses late

@@ -20,7 +20,7 @@ from icecomb.catalog.migrate.journal.kept_footers import (
 )
 from icecomb.catalog.migrate.planning.obstacle import FileProblems, FileRemarks
 from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
-from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
+from icecomb.catalog.migrate.planning.planned_files import PlannedSourceFiles
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.migrate.source.footer_row import (
     LISTED,
@@ -193,11 +193,11 @@ class FooterSurvey:
             self._notes.append(note("files-not-read", text, remedy))
         return pace.seconds(missing * total / chosen, reading.threads) if chosen else None
 
-    def planned(self, size: int) -> PlannedFiles:
+    def planned(self, size: int) -> PlannedSourceFiles:
         """Return the files; `size` is their total size in bytes."""
         spool = self._files if self._planned is None else self._planned
         rows = self._rows if self._planned is not None or not spool.rows else None
-        return PlannedFiles(self._folders, spool, size, rows)
+        return PlannedSourceFiles(self._folders, spool, size, rows)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the files."""

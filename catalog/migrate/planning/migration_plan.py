@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
+from icecomb.catalog.migrate.planning.planned_files import PlannedSourceFiles
 from icecomb.catalog.migrate.source.partition_folders import FolderStates
 from icecomb.catalog.report.finding import blocker
 from icecomb.catalog.table.takeover import TakeoverPlan
@@ -39,7 +39,7 @@ class MigrationPlan(TakeoverPlan):
     """
 
     partitions: int
-    files: PlannedFiles
+    files: PlannedSourceFiles
     folder_states: FolderStates | None = None
     form: DataFileForm | None = None
     spellings: tuple[Mapping[int, str], ...] = ()
@@ -107,5 +107,5 @@ def failed_plan(table: str, error: Exception) -> MigrationPlan:
         FAILED, message, remedy or f"{shell_command('doctor', table)} examines its entry"
     )
     return MigrationPlan(
-        table, "", Schema(), UNPARTITIONED_PARTITION_SPEC, (finding,), 0, PlannedFiles()
+        table, "", Schema(), UNPARTITIONED_PARTITION_SPEC, (finding,), 0, PlannedSourceFiles()
     )

@@ -27,7 +27,7 @@ class SourceFile:
     rows: int | None = None
 
 
-class PlannedFiles(Collection[SourceFile]):
+class PlannedSourceFiles(Collection[SourceFile]):
     """The files to take over, which can be iterated any number of times.
 
     Args:

@@ -32,7 +32,7 @@ from icecomb.catalog.migrate.planning.obstacle import (
     table_findings,
 )
 from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
-from icecomb.catalog.migrate.planning.planned_files import PlannedFiles
+from icecomb.catalog.migrate.planning.planned_files import PlannedSourceFiles
 from icecomb.catalog.migrate.source.avro_schema import (
     URL,
     avro_declaration,
@@ -151,7 +151,7 @@ class _Survey:
         table, converted = self._table, self._converted
         location = table.storage.location or ""
         plan = MigrationPlan(
-            table.full_name, location, converted.schema, converted.spec, (), 0, PlannedFiles()
+            table.full_name, location, converted.schema, converted.spec, (), 0, PlannedSourceFiles()
         )
         if not self._has(NOT_IN_FILES):
             self._findings += spark_findings(table, self._io.properties)

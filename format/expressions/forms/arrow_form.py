@@ -33,7 +33,7 @@ from icecomb.format.expressions.expression import (
     NotIn,
     NotNaN,
     NotNull,
-    Operation,
+    PredicateOperation,
     StartsWith,
     conjunction,
     disjunction,
@@ -43,18 +43,18 @@ from icecomb.format.expressions.expression import (
 from icecomb.format.expressions.given_value import scalar_value
 
 _COMPARISONS: Final = {
-    "equal": Operation.EQ,
-    "not_equal": Operation.NOT_EQ,
-    "less": Operation.LT,
-    "less_equal": Operation.LT_EQ,
-    "greater": Operation.GT,
-    "greater_equal": Operation.GT_EQ,
+    "equal": PredicateOperation.EQ,
+    "not_equal": PredicateOperation.NOT_EQ,
+    "less": PredicateOperation.LT,
+    "less_equal": PredicateOperation.LT_EQ,
+    "greater": PredicateOperation.GT,
+    "greater_equal": PredicateOperation.GT_EQ,
 }
 _MIRRORED: Final = {
-    Operation.LT: Operation.GT,
-    Operation.LT_EQ: Operation.GT_EQ,
-    Operation.GT: Operation.LT,
-    Operation.GT_EQ: Operation.LT_EQ,
+    PredicateOperation.LT: PredicateOperation.GT,
+    PredicateOperation.LT_EQ: PredicateOperation.GT_EQ,
+    PredicateOperation.GT: PredicateOperation.LT,
+    PredicateOperation.GT_EQ: PredicateOperation.LT_EQ,
 }
 _HINT: Final = (
     "Comparisons with a constant, isin, is_null, is_valid, pc.is_nan and pc.starts_with of a "
@@ -166,7 +166,7 @@ class _Translation:
         value = self._value(right)
         if isinstance(value, float) and math.isnan(value):
             # no comparison with NaN is true, except that all numbers differ from it
-            always = (operation is Operation.NOT_EQ) is wanted
+            always = (operation is PredicateOperation.NOT_EQ) is wanted
             return NotNull(left.name) if always else AlwaysFalse()
         if wanted:
             return literal_predicate(operation, left.name, value)

@@ -29,7 +29,7 @@ from icecomb.format.expressions.expression import (
     Junction,
     LiteralPredicate,
     Not,
-    Operation,
+    PredicateOperation,
     SetPredicate,
     UnaryPredicate,
     conjunction,
@@ -45,7 +45,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import BinaryType, FixedType, PrimitiveType
 
-_OPERATIONS = {operation.value: operation for operation in Operation}
+_OPERATIONS = {operation.value: operation for operation in PredicateOperation}
 
 
 def to_json(expression: BooleanExpression) -> bool | dict[str, Any]:
@@ -120,7 +120,7 @@ def _from_json(
 
 
 def _predicate_from_json(
-    operation: Operation, raw: dict[str, Any], schema: Schema | None
+    operation: PredicateOperation, raw: dict[str, Any], schema: Schema | None
 ) -> BooleanExpression:
     term = _term_from_json(_member(raw, "term"))
     if operation in SET_OPERATIONS:
@@ -165,7 +165,7 @@ def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str
     return {"type": kind, "left": left, "right": right}
 
 
-def _predicate(operation: Operation, term: Term, **literals: Any) -> dict[str, Any]:
+def _predicate(operation: PredicateOperation, term: Term, **literals: Any) -> dict[str, Any]:
     if isinstance(term, Reference):
         return {"type": operation.value, "term": term.name, **literals}
     transformed = {

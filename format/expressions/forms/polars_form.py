@@ -19,7 +19,7 @@ from icecomb.format.expressions.expression import (
     IsNaN,
     IsNull,
     NotNull,
-    Operation,
+    PredicateOperation,
     StartsWith,
     conjunction,
     disjunction,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from icecomb.format.spec.schema import Schema
 
 _COMPARISONS: Final = {
-    "Eq": Operation.EQ,
-    "Lt": Operation.LT,
-    "LtEq": Operation.LT_EQ,
-    "Gt": Operation.GT,
-    "GtEq": Operation.GT_EQ,
+    "Eq": PredicateOperation.EQ,
+    "Lt": PredicateOperation.LT,
+    "LtEq": PredicateOperation.LT_EQ,
+    "Gt": PredicateOperation.GT,
+    "GtEq": PredicateOperation.GT_EQ,
 }
 _AND: Final = frozenset(("And", "LogicalAnd"))
 _OR: Final = frozenset(("Or", "LogicalOr"))
@@ -108,11 +108,13 @@ class _Translator:
         if _only(which) == ("IsIn", {"nulls_equal": False}):
             (values,) = _values(inputs[1])
             known = [v for v in values if v is not None]
-            return self._or_nan(name, set_predicate(Operation.IN, name, known))
+            return self._or_nan(name, set_predicate(PredicateOperation.IN, name, known))
         if _only(which)[0] == "IsBetween":
             (low,), (high,) = _values(inputs[1]), _values(inputs[2])
-            at_least = literal_predicate(Operation.GT_EQ, name, low)
-            return self._or_nan(name, at_least & literal_predicate(Operation.LT_EQ, name, high))
+            at_least = literal_predicate(PredicateOperation.GT_EQ, name, low)
+            return self._or_nan(
+                name, at_least & literal_predicate(PredicateOperation.LT_EQ, name, high)
+            )
         return None
 
     def _or_nan(self, name: str, compared: BooleanExpression) -> BooleanExpression:

@@ -32,7 +32,7 @@ from icecomb.format.expressions.expression import (
     IsNaN,
     IsNull,
     NotNull,
-    Operation,
+    PredicateOperation,
     StartsWith,
     conjunction,
     disjunction,
@@ -60,28 +60,28 @@ _HINT = (
     "a IS NULL, joined by AND, OR, NOT."
 )
 _COMPARISONS = {
-    "=": Operation.EQ,
-    "==": Operation.EQ,
-    "!=": Operation.NOT_EQ,
-    "<>": Operation.NOT_EQ,
-    "<": Operation.LT,
-    "<=": Operation.LT_EQ,
-    ">": Operation.GT,
-    ">=": Operation.GT_EQ,
+    "=": PredicateOperation.EQ,
+    "==": PredicateOperation.EQ,
+    "!=": PredicateOperation.NOT_EQ,
+    "<>": PredicateOperation.NOT_EQ,
+    "<": PredicateOperation.LT,
+    "<=": PredicateOperation.LT_EQ,
+    ">": PredicateOperation.GT,
+    ">=": PredicateOperation.GT_EQ,
 }
-_COMPARED: dict[Operation, Callable[[Any, Any], bool]] = {
-    Operation.EQ: eq,
-    Operation.NOT_EQ: ne,
-    Operation.LT: lt,
-    Operation.LT_EQ: le,
-    Operation.GT: gt,
-    Operation.GT_EQ: ge,
+_COMPARED: dict[PredicateOperation, Callable[[Any, Any], bool]] = {
+    PredicateOperation.EQ: eq,
+    PredicateOperation.NOT_EQ: ne,
+    PredicateOperation.LT: lt,
+    PredicateOperation.LT_EQ: le,
+    PredicateOperation.GT: gt,
+    PredicateOperation.GT_EQ: ge,
 }
 _MIRRORED = {
-    Operation.LT: Operation.GT,
-    Operation.LT_EQ: Operation.GT_EQ,
-    Operation.GT: Operation.LT,
-    Operation.GT_EQ: Operation.LT_EQ,
+    PredicateOperation.LT: PredicateOperation.GT,
+    PredicateOperation.LT_EQ: PredicateOperation.GT_EQ,
+    PredicateOperation.GT: PredicateOperation.LT,
+    PredicateOperation.GT_EQ: PredicateOperation.LT_EQ,
 }
 _ARITHMETIC = ("+", "-", "*", "/", "%", "||", "&", "|", "^")
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "ESCAPE", "SELECT"))
@@ -275,8 +275,8 @@ class _Parser:
             name, low = self._column(left, start), self._constant()
             if not self._take_word("AND"):
                 raise self._unexpected()
-            at_least = literal_predicate(Operation.GT_EQ, name, low)
-            return at_least & literal_predicate(Operation.LT_EQ, name, self._constant())
+            at_least = literal_predicate(PredicateOperation.GT_EQ, name, low)
+            return at_least & literal_predicate(PredicateOperation.LT_EQ, name, self._constant())
         if word.is_word("LIKE"):
             return self._like(self._column(left, start), start)
         if word.is_word(*_OTHER_MATCHES):
@@ -284,7 +284,9 @@ class _Parser:
         self._at -= 1
         raise self._unexpected()
 
-    def _compare(self, operation: Operation, left: _Operand, start: Token) -> BooleanExpression:
+    def _compare(
+        self, operation: PredicateOperation, left: _Operand, start: Token
+    ) -> BooleanExpression:
         if not isinstance(left, _Constant):
             return literal_predicate(operation, self._column(left, start), self._constant())
         right_start, right = self._next, self._calculation()

@@ -20,18 +20,18 @@ from icecomb.format.expressions.bound import (
     BoundUnaryPredicate,
 )
 from icecomb.format.expressions.comparison import combine
-from icecomb.format.expressions.expression import BooleanExpression, Operation
+from icecomb.format.expressions.expression import BooleanExpression, PredicateOperation
 from icecomb.format.rows.values.data_metrics import truncated_upper
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import scalar_to_pyarrow, type_to_pyarrow
 
-_COMPARISONS: dict[Operation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
-    Operation.LT: pc.less,
-    Operation.LT_EQ: pc.less_equal,
-    Operation.GT: pc.greater,
-    Operation.GT_EQ: pc.greater_equal,
-    Operation.EQ: pc.equal,
-    Operation.NOT_EQ: pc.not_equal,
+_COMPARISONS: dict[PredicateOperation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
+    PredicateOperation.LT: pc.less,
+    PredicateOperation.LT_EQ: pc.less_equal,
+    PredicateOperation.GT: pc.greater,
+    PredicateOperation.GT_EQ: pc.greater_equal,
+    PredicateOperation.EQ: pc.equal,
+    PredicateOperation.NOT_EQ: pc.not_equal,
 }
 
 
@@ -75,9 +75,9 @@ def _mask(expression: BoundPredicate, columns: Mapping[int, pa.Array]) -> pa.Boo
             f"Not a predicate on rows: {expression}",
             hint="Build it from the classes of icecomb.format, or give SQL text.",
         )
-    if expression.operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+    if expression.operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
         found = _starts_with(array, expression.literal)
-        return found if expression.operation is Operation.STARTS_WITH else pc.invert(found)
+        return found if expression.operation is PredicateOperation.STARTS_WITH else pc.invert(found)
     literal = scalar_to_pyarrow(expression.literal, _type(expression))
     if isinstance(literal, pa.ExtensionScalar):
         literal = literal.value
@@ -94,13 +94,13 @@ def _comparable(array: pa.Array) -> pa.Array:
     return array.storage if array.type == pa.uuid() else array
 
 
-def _unary(operation: Operation, array: pa.Array) -> pa.BooleanArray:
-    if operation is Operation.IS_NULL:
+def _unary(operation: PredicateOperation, array: pa.Array) -> pa.BooleanArray:
+    if operation is PredicateOperation.IS_NULL:
         return pc.is_null(array)
-    if operation is Operation.NOT_NULL:
+    if operation is PredicateOperation.NOT_NULL:
         return pc.is_valid(array)
     nan = pc.is_nan(array).fill_null(False)
-    return nan if operation is Operation.IS_NAN else pc.invert(nan)
+    return nan if operation is PredicateOperation.IS_NAN else pc.invert(nan)
 
 
 def _set(predicate: BoundSetPredicate, array: pa.Array) -> pa.BooleanArray:
@@ -111,7 +111,7 @@ def _set(predicate: BoundSetPredicate, array: pa.Array) -> pa.BooleanArray:
         zero = pa.scalar(0.0, array.type)
         array, values = pc.add(array, zero), pc.add(values, zero)
     found = pc.is_in(array, value_set=values)
-    if predicate.operation is Operation.IN:
+    if predicate.operation is PredicateOperation.IN:
         return found
     return pc.and_(pc.invert(found), pc.is_valid(array))
 
@@ -126,36 +126,36 @@ def _starts_with(array: pa.Array, prefix: str | bytes) -> pa.BooleanArray:
 
 def _predicate_may_match(predicate: BoundPredicate, known: ChunkStatistics) -> bool:
     operation = predicate.operation
-    if operation is Operation.IS_NULL:
+    if operation is PredicateOperation.IS_NULL:
         return known.null_count != 0
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
-        return operation is Operation.NOT_NAN or not known.only_nulls
+    if operation in (PredicateOperation.IS_NAN, PredicateOperation.NOT_NAN):
+        return operation is PredicateOperation.NOT_NAN or not known.only_nulls
     if known.only_nulls:
         return False
     if isinstance(predicate.term, BoundTransform):
         return True
-    if isinstance(predicate, BoundSetPredicate) and operation is Operation.IN:
-        return any(_literal_may_match(Operation.EQ, v, known) for v in predicate.literals)
+    if isinstance(predicate, BoundSetPredicate) and operation is PredicateOperation.IN:
+        return any(_literal_may_match(PredicateOperation.EQ, v, known) for v in predicate.literals)
     if isinstance(predicate, BoundLiteralPredicate):
         return _literal_may_match(operation, predicate.literal, known)
     return True
 
 
-def _literal_may_match(operation: Operation, literal: Any, known: ChunkStatistics) -> bool:
+def _literal_may_match(operation: PredicateOperation, literal: Any, known: ChunkStatistics) -> bool:
     lower, upper = known.lower, known.upper
     above = lower is not None and _less(literal, lower)
     below = upper is not None and _less(upper, literal)
-    if operation is Operation.EQ:
+    if operation is PredicateOperation.EQ:
         return not above and not below
-    if operation is Operation.LT:
+    if operation is PredicateOperation.LT:
         return lower is None or _less(lower, literal)
-    if operation is Operation.LT_EQ:
+    if operation is PredicateOperation.LT_EQ:
         return not above
-    if operation is Operation.GT:
+    if operation is PredicateOperation.GT:
         return upper is None or _less(literal, upper)
-    if operation is Operation.GT_EQ:
+    if operation is PredicateOperation.GT_EQ:
         return not below
-    if operation is Operation.STARTS_WITH:
+    if operation is PredicateOperation.STARTS_WITH:
         after = truncated_upper(literal + literal[-1:], len(literal))
         too_high = lower is not None and after is not None and not _less(lower, after)
         return not below and not too_high

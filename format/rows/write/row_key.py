@@ -99,7 +99,7 @@ def partition_sort_keys(schema: Schema, spec: PartitionSpec) -> list[SortKey]:
     ]
 
 
-class Comparison:
+class KeyComparison:
     """A comparison of rows by keys, most significant first."""
 
     def __init__(self, keys: Sequence[RowKey]) -> None:

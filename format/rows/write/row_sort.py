@@ -27,7 +27,7 @@ from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.process import has_ended, is_own, machine
 from icecomb.format.rows.write.rolling_writer import writing
-from icecomb.format.rows.write.row_key import Comparison, RowKey
+from icecomb.format.rows.write.row_key import KeyComparison, RowKey
 from icecomb.format.storage.temporary_file import cannot_keep
 
 _RUN_BYTES = 128 << 20
@@ -40,7 +40,7 @@ class RowSorter:
     """A stable sorter of rows by keys, most significant first."""
 
     def __init__(self, keys: Sequence[RowKey]) -> None:
-        self._comparison = Comparison(keys)
+        self._comparison = KeyComparison(keys)
         self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
         self._runs: list[SortedRun] = []
@@ -168,7 +168,7 @@ def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
     return SortedRun(path, count)
 
 
-def merged(runs: Sequence[SortedRun], comparison: Comparison) -> Iterator[pa.RecordBatch]:
+def merged(runs: Sequence[SortedRun], comparison: KeyComparison) -> Iterator[pa.RecordBatch]:
     """Merge runs; of equal rows those of earlier runs come first.
 
     The next rows of all runs, their *heads*, are repeatedly sorted together. Rows that sort before
@@ -234,7 +234,7 @@ class _Head:
             that runs of different lengths end at the same time.
     """
 
-    def __init__(self, run: SortedRun, comparison: Comparison, batches: float) -> None:
+    def __init__(self, run: SortedRun, comparison: KeyComparison, batches: float) -> None:
         self._source = _batches(run)
         self._comparison = comparison
         self._batches = max(batches, 1)
@@ -304,7 +304,7 @@ class _Head:
                 return
 
 
-def _first_end(heads: Sequence[_Head], comparison: Comparison) -> _Head | None:
+def _first_end(heads: Sequence[_Head], comparison: KeyComparison) -> _Head | None:
     """Return the head whose last row comes first; None if all heads end their runs."""
     going = [head for head in heads if not head.ended]
     if not going:
@@ -313,7 +313,7 @@ def _first_end(heads: Sequence[_Head], comparison: Comparison) -> _Head | None:
     return going[int(order[0])]
 
 
-def _may_be_final(heads: Sequence[_Head], end: _Head, comparison: Comparison) -> list[int]:
+def _may_be_final(heads: Sequence[_Head], end: _Head, comparison: KeyComparison) -> list[int]:
     """Count the rows of each head that may come up to, and including, the last row of `end`."""
     parts: list[pa.RecordBatch] = []
     for head in heads:

@@ -36,7 +36,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigratedOutput:
     """The number of migrated files."""
 
     migrated_files_count: Long
@@ -118,7 +118,7 @@ def migrate(  # noqa: PLR0917 - the procedure's parameters
     backup_table_name: Text | None = None,
     parallelism: Int = THREADS,
     ignore_missing_files: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
-) -> list[Migrated]:
+) -> list[MigratedOutput]:
     """Convert a Hive table to Iceberg in place; `icecomb migrate revert` undoes it."""
     if backup_table_name is not None:
         raise UnsupportedError(
@@ -136,7 +136,7 @@ def migrate(  # noqa: PLR0917 - the procedure's parameters
     if drop_backup:
         # the user wants no way back, and checks the table afterwards, as with Iceberg's procedure
         migration.finalize(call.catalog, place, unverified=True)
-    return [Migrated(done.files)]
+    return [MigratedOutput(done.files)]
 
 
 @procedure

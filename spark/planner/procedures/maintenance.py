@@ -44,7 +44,7 @@ class Expired:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewriteOutput:
     """Numbers of replaced and new manifests."""
 
     rewritten_manifests_count: Int
@@ -63,7 +63,7 @@ class RewrittenData:
 
 
 @dataclass(frozen=True, slots=True)
-class RewrittenDeletes:
+class RewriteDeletesOutput:
     """Numbers of replaced and new delete files."""
 
     rewritten_delete_files_count: Int
@@ -229,7 +229,7 @@ def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
 @procedure
 def rewrite_position_delete_files(
     call: Call, table: Text, options: Options | None = None, where: Text | None = None
-) -> list[RewrittenDeletes]:
+) -> list[RewriteDeletesOutput]:
     """Rewrite small and large position delete files."""
     found = call.load_to_rewrite(table)
     given = dict(options or {})
@@ -241,7 +241,7 @@ def rewrite_position_delete_files(
         snapshot_properties=call.summary,
     )
     call.changed(found)
-    return [as_row(RewrittenDeletes, result)]
+    return [as_row(RewriteDeletesOutput, result)]
 
 
 @procedure
@@ -270,7 +270,7 @@ def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
     spec_id: Int | None = None,
     sort_by: Texts | None = None,
     engine: Text | None = None,
-) -> list[Rewritten]:
+) -> list[RewriteOutput]:
     """Rewrite the manifests of a partition spec, fewer and sorted by partition."""
     if sort_by is not None and not sort_by:
         raise ValidationError(
@@ -285,7 +285,7 @@ def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
         engine=engine or _AUTO,
     )
     call.changed(found)
-    return [as_row(Rewritten, result)]
+    return [as_row(RewriteOutput, result)]
 
 
 @procedure

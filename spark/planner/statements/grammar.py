@@ -20,9 +20,9 @@ from icecomb.spark.planner.statements.statement import (
     ReplacePartitionField,
     SetIdentifierFields,
     SetWriteOrder,
-    SortKey,
     Statement,
     Term,
+    WriteOrderKey,
 )
 
 T = TypeVar("T")
@@ -120,14 +120,14 @@ class _Parser:
             return SetWriteOrder("range", self._order())
         raise self._unexpected("DISTRIBUTED BY PARTITION, [LOCALLY] ORDERED BY or UNORDERED")
 
-    def _order(self) -> tuple[SortKey, ...]:
+    def _order(self) -> tuple[WriteOrderKey, ...]:
         if not self._take("("):
             return self._list(self._sort_key)
         keys = self._list(self._sort_key)
         self._expect(")")
         return keys
 
-    def _sort_key(self) -> SortKey:
+    def _sort_key(self) -> WriteOrderKey:
         term = self._term()
         descending = self._take("DESC")
         if not descending:
@@ -137,7 +137,7 @@ class _Parser:
             nulls_first = self._take("FIRST")
             if not nulls_first:
                 self._expect("LAST")
-        return SortKey(term, descending, nulls_first)
+        return WriteOrderKey(term, descending, nulls_first)
 
     def _make_ref(self, *, create: bool, replace: bool) -> MakeRef:
         kind = self._kind()
@@ -239,7 +239,7 @@ class _Parser:
     def _take(self, *keywords: str) -> bool:
         """Consume keywords if they come next; return whether they did."""
         ahead = self._tokens[self._next : self._next + len(keywords)]
-        came = len(ahead) == len(keywords) and all(map(Token.says, ahead, keywords))
+        came = len(ahead) == len(keywords) and all(map(StatementToken.says, ahead, keywords))
         self._next += len(keywords) if came else 0
         return came
 
@@ -247,7 +247,7 @@ class _Parser:
         if not self._take(keyword):
             raise self._unexpected(shown or keyword)
 
-    def _peek(self) -> Token:
+    def _peek(self) -> StatementToken:
         return self._tokens[self._next]
 
     def _at_end(self) -> bool:
@@ -289,7 +289,7 @@ class StatementError(ValidationError):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class StatementToken:
     """A word, number, string or symbol.
 
     Args:
@@ -313,10 +313,10 @@ class Token:
         return "the end" if self.kind == "end" else repr(self.text)
 
 
-END: Final = Token("end", "")
+END: Final = StatementToken("end", "")
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[StatementToken]:
     """Yield the tokens of a text, without comments; `END` is the last."""
     for match in _TOKEN.finditer(text):
         kind, found = cast("Kind", match.lastgroup), match[0]
@@ -328,5 +328,5 @@ def tokens(text: str) -> Iterator[Token]:
                 raise StatementError("A name is empty: ``", hint="write a name between the quotes")
         elif kind == "string":
             found = _ESCAPE.sub(r"\1", found[1:-1])
-        yield Token(kind, found)
+        yield StatementToken(kind, found)
     yield END

@@ -62,7 +62,7 @@ class ReplacePartitionField:
 
 
 @dataclass(frozen=True, slots=True)
-class SortKey:
+class WriteOrderKey:
     """A sort key, with nulls first or last."""
 
     term: Term
@@ -80,7 +80,7 @@ class SetWriteOrder:
     """
 
     distribution: Literal["none", "hash", "range"] | None
-    order: tuple[SortKey, ...] = ()
+    order: tuple[WriteOrderKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

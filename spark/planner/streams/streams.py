@@ -72,7 +72,7 @@ class Streams:
         options = StreamOptions(state.name, selection.options)
         branch = options.branch(state)
         now = self._states.current(state.catalog, state.identifier)
-        history = History(state.name, now.metadata, branch)
+        history = StreamHistory(state.name, now.metadata, branch)
         if request.initial is None:
             initial = history.beginning(options.from_timestamp)
         else:
@@ -98,14 +98,14 @@ class Streams:
     def stream_end(self, request: StreamEnd) -> StreamPosition:
         """Answer `StreamEnd`."""
         state = self._now(request.stream)
-        head = History(state.name, state.metadata, request.stream.branch).head(None)
+        head = StreamHistory(state.name, state.metadata, request.stream.branch).head(None)
         end = BEFORE_ALL if head is None else StreamOffset(head.snapshot_id, 0)
         return StreamPosition(end.text())
 
     def latest_offset(self, request: LatestOffset) -> StreamPosition:
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
-        history = History(state.name, state.metadata, request.stream.branch)
+        history = StreamHistory(state.name, state.metadata, request.stream.branch)
         until = None if request.until is None else StreamOffset.parse(request.until)
         head = history.head(until)
         if head is None:
@@ -130,7 +130,7 @@ class Streams:
     def plan_stream(self, request: PlanStream) -> Generator[ScanPage, None, ScanPlan]:
         state = self._now(request.stream)
         options = StreamOptions(state.name, request.stream.options)
-        history = History(state.name, state.metadata, request.stream.branch)
+        history = StreamHistory(state.name, state.metadata, request.stream.branch)
         start, end = StreamOffset.parse(request.start), StreamOffset.parse(request.end)
         tasks: deque[FileScanTask] = deque()
         if end != BEFORE_ALL:
@@ -371,7 +371,7 @@ _AFRESH = (
 )
 
 
-class History:
+class StreamHistory:
     """The snapshots of a branch, which must exist."""
 
     def __init__(self, name: str, metadata: TableMetadata, branch: str = MAIN_BRANCH) -> None:

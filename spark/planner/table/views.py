@@ -43,7 +43,7 @@ _RESERVED: Final = frozenset({"provider", "location", "format-version", _QUERY_C
 """Properties that ALTER VIEW cannot set or unset: Iceberg's ``SparkView.RESERVED_PROPERTIES``."""
 
 
-class Views:
+class PlannerViews:
     """The protocol's methods that name a view."""
 
     def __init__(self, catalogs: Catalogs) -> None:

@@ -19,7 +19,7 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.entry import Entry
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import Step, start_journal
 from icecomb.catalog.migrate.journal.overwritten_entry import RestoredEntries, folders_of
 from icecomb.catalog.migrate.reverting.present_state import examine_migration
@@ -245,14 +245,14 @@ def test_such_a_partition_is_told_on_other_metastores_too(
         for k, place in places.items()
     )
     client.partitions.add([one])
-    take_away = Entry.take_keys_away
+    take_away = TableEntry.take_keys_away
 
     def late(self: Any, *arguments: Any) -> None:
         client.partitions.add([three])
         take_away(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Entry, "take_keys_away", late)
+        patch.setattr(TableEntry, "take_keys_away", late)
         with pytest.raises(MigrationError, match="k=3/000000_0"):
             migrate.apply(catalog, table.name)
     told_by_all(table, "k=3/000000_0")

@@ -39,8 +39,8 @@ from icecomb.format.expressions.expression import (
     NotNaN,
     NotNull,
     NotStartsWith,
-    Operation,
     Or,
+    PredicateOperation,
     StartsWith,
     rewrite_not,
 )
@@ -373,7 +373,7 @@ def test_literals_become_internal_values():
     assert literal_of("tz = '1970-01-01T00:00Z'")[1] == 0
     zone = dt.timezone(dt.timedelta(hours=1))
     assert literal_of(EqualTo("tz", dt.datetime(1970, 1, 1, 1, tzinfo=zone)))[1] == 0
-    assert literal_of("dec = 1.5") == (Operation.EQ, Decimal("1.50"))
+    assert literal_of("dec = 1.5") == (PredicateOperation.EQ, Decimal("1.50"))
     assert str(literal_of("dec = 1.5")[1]) == "1.50"
     assert literal_of("f = 0.1")[1] == 0.10000000149011612
     assert literal_of("d = 1")[1] == 1.0
@@ -388,13 +388,13 @@ def test_literals_become_internal_values():
 
 
 def test_a_literal_between_two_values_moves_the_comparison():
-    assert literal_of("i > 1.5") == (Operation.GT, 1)
-    assert literal_of("i >= 1.5") == (Operation.GT, 1)
-    assert literal_of("i < 1.5") == (Operation.LT_EQ, 1)
-    assert literal_of("i <= -1.5") == (Operation.LT_EQ, -2)
-    assert literal_of("dec < 1.005") == (Operation.LT_EQ, Decimal("1.00"))
+    assert literal_of("i > 1.5") == (PredicateOperation.GT, 1)
+    assert literal_of("i >= 1.5") == (PredicateOperation.GT, 1)
+    assert literal_of("i < 1.5") == (PredicateOperation.LT_EQ, 1)
+    assert literal_of("i <= -1.5") == (PredicateOperation.LT_EQ, -2)
+    assert literal_of("dec < 1.005") == (PredicateOperation.LT_EQ, Decimal("1.00"))
     noon = dt.datetime(1970, 1, 2, 12)  # noqa: DTZ001 - a date column has no zone
-    assert literal_of(GreaterThan("day", noon)) == (Operation.GT, 1)
+    assert literal_of(GreaterThan("day", noon)) == (PredicateOperation.GT, 1)
     assert bound("i = 1.5") == AlwaysFalse()
     assert isinstance(bound("i != 1.5"), BoundUnaryPredicate)
     assert bound("id != 1.5") == AlwaysTrue()
@@ -418,10 +418,10 @@ def test_a_literal_out_of_range_decides_the_comparison():
 
 def test_infinity_lies_beyond_every_finite_literal():
     operation, literal = literal_of(LessThan("f", 1e300))
-    assert operation is Operation.LT_EQ
+    assert operation is PredicateOperation.LT_EQ
     assert literal == 3.4028234663852886e38
-    assert literal_of(GreaterThan("f", 1e300))[0] is Operation.GT
-    assert literal_of(LessThan("d", Decimal("-1e400"))) == (Operation.LT_EQ, -math.inf)
+    assert literal_of(GreaterThan("f", 1e300))[0] is PredicateOperation.GT
+    assert literal_of(LessThan("d", Decimal("-1e400"))) == (PredicateOperation.LT_EQ, -math.inf)
 
 
 def test_conditions_that_a_required_column_decides_are_decided():

@@ -41,8 +41,8 @@ from icecomb.format.expressions.expression import (
     NotNaN,
     NotNull,
     NotStartsWith,
-    Operation,
     Or,
+    PredicateOperation,
     StartsWith,
     literal_predicate,
     set_predicate,
@@ -155,15 +155,17 @@ def _incremented(value):
 def predicates(draw, kinds):
     kind = draw(st.sampled_from(kinds))
     name = f"c{TYPES[kind]}"
-    operations = [*LITERAL_OPERATIONS, Operation.IN, Operation.NOT_IN, "unary"]
+    operations = [*LITERAL_OPERATIONS, PredicateOperation.IN, PredicateOperation.NOT_IN, "unary"]
     if kind not in TEXTS:
         operations = [
-            o for o in operations if o not in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH)
+            o
+            for o in operations
+            if o not in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH)
         ]
     operation = draw(st.sampled_from(sorted(operations, key=str)))
     if operation == "unary":
         return draw(st.sampled_from([IsNull, NotNull, IsNaN, NotNaN]))(name)
-    if operation in (Operation.IN, Operation.NOT_IN):
+    if operation in (PredicateOperation.IN, PredicateOperation.NOT_IN):
         return set_predicate(operation, name, draw(st.lists(VALUES[kind], min_size=1, max_size=4)))
     return literal_predicate(operation, name, draw(VALUES[kind]))
 
@@ -215,23 +217,23 @@ def row_matches(expression, row):
         return isinstance(expression, AlwaysTrue)
     value, operation = row[expression.term.field_id], expression.operation
     nan = is_nan(value)
-    if operation in (Operation.IS_NULL, Operation.NOT_NULL):
-        return (value is None) is (operation is Operation.IS_NULL)
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
-        return nan is (operation is Operation.IS_NAN)
+    if operation in (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL):
+        return (value is None) is (operation is PredicateOperation.IS_NULL)
+    if operation in (PredicateOperation.IS_NAN, PredicateOperation.NOT_NAN):
+        return nan is (operation is PredicateOperation.IS_NAN)
     if value is None:
         return None
     if isinstance(expression, BoundSetPredicate):
-        return (value in expression.literals) is (operation is Operation.IN)
+        return (value in expression.literals) is (operation is PredicateOperation.IN)
     return _compare(operation, value, expression.literal)
 
 
 def _compare(operation, value, literal):
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
-        return value.startswith(literal) is (operation is Operation.STARTS_WITH)
+    if operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
+        return value.startswith(literal) is (operation is PredicateOperation.STARTS_WITH)
     return {
-        Operation.LT: value < literal, Operation.LT_EQ: value <= literal, Operation.GT: value > literal,
-        Operation.GT_EQ: value >= literal, Operation.EQ: value == literal, Operation.NOT_EQ: value != literal,
+        PredicateOperation.LT: value < literal, PredicateOperation.LT_EQ: value <= literal, PredicateOperation.GT: value > literal,
+        PredicateOperation.GT_EQ: value >= literal, PredicateOperation.EQ: value == literal, PredicateOperation.NOT_EQ: value != literal,
     }[operation]  # fmt: skip
 
 
@@ -349,51 +351,55 @@ class _Facts:
 
 def _naive_might(predicate, facts):
     operation = predicate.operation
-    if operation is Operation.IS_NULL:
+    if operation is PredicateOperation.IS_NULL:
         return facts.nulls != 0
-    if operation is Operation.NOT_NULL:
+    if operation is PredicateOperation.NOT_NULL:
         return not facts.all_null
-    if operation is Operation.NOT_NAN:
+    if operation is PredicateOperation.NOT_NAN:
         return not facts.all_nan
     if facts.all_null:
         return False
-    if operation is Operation.IS_NAN:
+    if operation is PredicateOperation.IS_NAN:
         return facts.nans != 0
-    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+    if operation in (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN):
         return not facts.constant
-    if operation is Operation.STARTS_WITH:
+    if operation is PredicateOperation.STARTS_WITH:
         return not facts.outside_prefix(predicate.literal)
-    if operation is Operation.NOT_STARTS_WITH:
+    if operation is PredicateOperation.NOT_STARTS_WITH:
         return not facts.inside_prefix(predicate.literal)
     if facts.all_nan:
         return False
-    if operation in (Operation.EQ, Operation.IN):
+    if operation in (PredicateOperation.EQ, PredicateOperation.IN):
         return any(map(facts.may_hold, facts.literals))
-    bound = facts.low if operation in (Operation.LT, Operation.LT_EQ) else facts.high
+    bound = (
+        facts.low if operation in (PredicateOperation.LT, PredicateOperation.LT_EQ) else facts.high
+    )
     return bound is None or _compare(operation, bound, predicate.literal)
 
 
 def _naive_must(predicate, facts):
     operation = predicate.operation
-    if operation is Operation.IS_NULL:
+    if operation is PredicateOperation.IS_NULL:
         return facts.all_null
-    if operation is Operation.NOT_NULL:
+    if operation is PredicateOperation.NOT_NULL:
         return facts.nulls == 0
-    if operation is Operation.IS_NAN:
+    if operation is PredicateOperation.IS_NAN:
         return facts.all_nan
-    if operation is Operation.NOT_NAN:
+    if operation is PredicateOperation.NOT_NAN:
         return facts.nans == 0 or facts.all_null
     if facts.nulls != 0:
         return False
-    if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+    if operation in (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN):
         return facts.all_nan or not any(map(facts.may_hold, facts.literals))
-    if operation in (Operation.EQ, Operation.IN):
+    if operation in (PredicateOperation.EQ, PredicateOperation.IN):
         return facts.constant
-    if operation is Operation.STARTS_WITH:
+    if operation is PredicateOperation.STARTS_WITH:
         return facts.inside_prefix(predicate.literal)
-    if operation is Operation.NOT_STARTS_WITH:
+    if operation is PredicateOperation.NOT_STARTS_WITH:
         return facts.outside_prefix(predicate.literal)
-    bound = facts.high if operation in (Operation.LT, Operation.LT_EQ) else facts.low
+    bound = (
+        facts.high if operation in (PredicateOperation.LT, PredicateOperation.LT_EQ) else facts.low
+    )
     return facts.nans == 0 and bound is not None and _compare(operation, bound, predicate.literal)
 
 
@@ -454,12 +460,12 @@ def test_bounds_of_every_type_are_compared_in_the_order_of_values(kind):
             SCHEMA.find_type(TYPES[kind]),
         )
         for operation in (
-            Operation.LT,
-            Operation.LT_EQ,
-            Operation.GT,
-            Operation.GT_EQ,
-            Operation.EQ,
-            Operation.NOT_EQ,
+            PredicateOperation.LT,
+            PredicateOperation.LT_EQ,
+            PredicateOperation.GT,
+            PredicateOperation.GT_EQ,
+            PredicateOperation.EQ,
+            PredicateOperation.NOT_EQ,
         ):
             assert column.compare(operation, literal).to_pylist() == [
                 _compare(operation, v, literal) for v in values
@@ -568,12 +574,12 @@ def signed_key(value):
     literal=st.one_of(st.sampled_from(SIGNED), st.uuids()),
     operation=st.sampled_from(
         [
-            Operation.LT,
-            Operation.LT_EQ,
-            Operation.GT,
-            Operation.GT_EQ,
-            Operation.EQ,
-            Operation.NOT_EQ,
+            PredicateOperation.LT,
+            PredicateOperation.LT_EQ,
+            PredicateOperation.GT,
+            PredicateOperation.GT_EQ,
+            PredicateOperation.EQ,
+            PredicateOperation.NOT_EQ,
         ]
     ),
     key=st.sampled_from([signed_key, lambda value: value.bytes]),
@@ -585,12 +591,12 @@ def test_bounds_of_uuids_hold_in_the_order_of_either_writer(values, literal, ope
     file = File({10: values}, len(values), counts, {10: 0}, lower=low, upper=high)
     predicate = bind(SCHEMA, literal_predicate(operation, "c10", literal))
     holds = {
-        Operation.LT: lambda v: v.bytes < literal.bytes,
-        Operation.LT_EQ: lambda v: v.bytes <= literal.bytes,
-        Operation.GT: lambda v: v.bytes > literal.bytes,
-        Operation.GT_EQ: lambda v: v.bytes >= literal.bytes,
-        Operation.EQ: lambda v: v == literal,
-        Operation.NOT_EQ: lambda v: v != literal,
+        PredicateOperation.LT: lambda v: v.bytes < literal.bytes,
+        PredicateOperation.LT_EQ: lambda v: v.bytes <= literal.bytes,
+        PredicateOperation.GT: lambda v: v.bytes > literal.bytes,
+        PredicateOperation.GT_EQ: lambda v: v.bytes >= literal.bytes,
+        PredicateOperation.EQ: lambda v: v == literal,
+        PredicateOperation.NOT_EQ: lambda v: v != literal,
     }[operation]
     matching = [holds(value) for value in values]
     assert might_match(predicate, Columns([file])).to_pylist()[0] or not any(matching)

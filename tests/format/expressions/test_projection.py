@@ -41,8 +41,8 @@ from icecomb.format.expressions.expression import (
     NotNaN,
     NotNull,
     NotStartsWith,
-    Operation,
     Or,
+    PredicateOperation,
     StartsWith,
     literal_predicate,
     set_predicate,
@@ -109,15 +109,17 @@ VALUES = {
 @st.composite
 def predicates(draw, names):
     name = draw(st.sampled_from(names))
-    operations = [*LITERAL_OPERATIONS, Operation.IN, Operation.NOT_IN, "unary"]
+    operations = [*LITERAL_OPERATIONS, PredicateOperation.IN, PredicateOperation.NOT_IN, "unary"]
     if name not in ("s", "b"):
         operations = [
-            o for o in operations if o not in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH)
+            o
+            for o in operations
+            if o not in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH)
         ]
     operation = draw(st.sampled_from(sorted(operations, key=str)))
     if operation == "unary":
         return draw(st.sampled_from([IsNull, NotNull, IsNaN, NotNaN]))(name)
-    if operation in (Operation.IN, Operation.NOT_IN):
+    if operation in (PredicateOperation.IN, PredicateOperation.NOT_IN):
         return set_predicate(operation, name, draw(st.lists(VALUES[name], min_size=1, max_size=3)))
     return literal_predicate(operation, name, draw(VALUES[name]))
 
@@ -179,21 +181,21 @@ def matches(expression, row):
     if not isinstance(expression, BoundPredicate):
         return isinstance(expression, AlwaysTrue)
     value, operation = row[expression.term.field_id], expression.operation
-    if operation in (Operation.IS_NULL, Operation.NOT_NULL):
-        return (value is None) is (operation is Operation.IS_NULL)
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
-        return operation is Operation.NOT_NAN
+    if operation in (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL):
+        return (value is None) is (operation is PredicateOperation.IS_NULL)
+    if operation in (PredicateOperation.IS_NAN, PredicateOperation.NOT_NAN):
+        return operation is PredicateOperation.NOT_NAN
     if value is None:
         return None
     if isinstance(expression, BoundSetPredicate):
-        return (value in expression.literals) is (operation is Operation.IN)
+        return (value in expression.literals) is (operation is PredicateOperation.IN)
     assert isinstance(expression, BoundLiteralPredicate)
     literal = expression.literal
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
-        return value.startswith(literal) is (operation is Operation.STARTS_WITH)
+    if operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
+        return value.startswith(literal) is (operation is PredicateOperation.STARTS_WITH)
     return {
-        Operation.LT: value < literal, Operation.LT_EQ: value <= literal, Operation.GT: value > literal,
-        Operation.GT_EQ: value >= literal, Operation.EQ: value == literal, Operation.NOT_EQ: value != literal,
+        PredicateOperation.LT: value < literal, PredicateOperation.LT_EQ: value <= literal, PredicateOperation.GT: value > literal,
+        PredicateOperation.GT_EQ: value >= literal, PredicateOperation.EQ: value == literal, PredicateOperation.NOT_EQ: value != literal,
     }[operation]  # fmt: skip
 
 

@@ -6,7 +6,13 @@ import pytest
 
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.bound import BoundSetPredicate
-from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, In, NotIn, Operation
+from icecomb.format.expressions.expression import (
+    AlwaysFalse,
+    AlwaysTrue,
+    In,
+    NotIn,
+    PredicateOperation,
+)
 from icecomb.format.expressions.projection import project_inclusive, project_strict
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -27,7 +33,7 @@ def test_a_list_of_times_is_looked_for_where_early_writers_put_them_as_well(time
     found, surely = project_inclusive(wanted, spec), project_strict(unwanted, spec)
     assert isinstance(found, BoundSetPredicate)
     assert isinstance(surely, BoundSetPredicate)
-    assert (found.operation, found.literals) == (Operation.IN, hours)
-    assert (surely.operation, surely.literals) == (Operation.NOT_IN, hours)
+    assert (found.operation, found.literals) == (PredicateOperation.IN, hours)
+    assert (surely.operation, surely.literals) == (PredicateOperation.NOT_IN, hours)
     assert project_strict(wanted, spec) == AlwaysFalse()
     assert project_inclusive(unwanted, spec) == AlwaysTrue()

@@ -25,8 +25,8 @@ from icecomb.format.expressions.expression import (
     IsNull,
     LessThan,
     NotNull,
-    Operation,
     Or,
+    PredicateOperation,
     StartsWith,
     literal_predicate,
     set_predicate,
@@ -98,16 +98,16 @@ VALUES = {
 TRUNCATED = {"int", "long", "decimal(4, 2)", "string", "binary"}
 TIMES = {"date", "timestamp", "timestamptz"}
 SYMBOLS = {
-    Operation.LT: operator.lt,
-    Operation.LT_EQ: operator.le,
-    Operation.GT: operator.gt,
-    Operation.GT_EQ: operator.ge,
-    Operation.EQ: operator.eq,
-    Operation.NOT_EQ: operator.ne,
-    Operation.STARTS_WITH: lambda value, prefix: value.startswith(prefix),
-    Operation.NOT_STARTS_WITH: lambda value, prefix: not value.startswith(prefix),
+    PredicateOperation.LT: operator.lt,
+    PredicateOperation.LT_EQ: operator.le,
+    PredicateOperation.GT: operator.gt,
+    PredicateOperation.GT_EQ: operator.ge,
+    PredicateOperation.EQ: operator.eq,
+    PredicateOperation.NOT_EQ: operator.ne,
+    PredicateOperation.STARTS_WITH: lambda value, prefix: value.startswith(prefix),
+    PredicateOperation.NOT_STARTS_WITH: lambda value, prefix: not value.startswith(prefix),
 }
-PREFIXES = (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH)
+PREFIXES = (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH)
 
 
 @st.composite
@@ -131,12 +131,16 @@ def questions(draw):
         labels = st.one_of(labels, VALUES[kind])
     text = kind in ("string", "binary") and str(transform).startswith("truncate")
     operation = draw(
-        st.sampled_from([o for o in Operation if o in SYMBOLS and (text or o not in PREFIXES)])
+        st.sampled_from(
+            [o for o in PredicateOperation if o in SYMBOLS and (text or o not in PREFIXES)]
+        )
     )
-    if draw(st.booleans()) and operation in (Operation.EQ, Operation.NOT_EQ):
+    if draw(st.booleans()) and operation in (PredicateOperation.EQ, PredicateOperation.NOT_EQ):
         wanted = draw(st.lists(labels, min_size=2, max_size=4))
-        is_in = operation is Operation.EQ
-        predicate = set_predicate(Operation.IN if is_in else Operation.NOT_IN, term, wanted)
+        is_in = operation is PredicateOperation.EQ
+        predicate = set_predicate(
+            PredicateOperation.IN if is_in else PredicateOperation.NOT_IN, term, wanted
+        )
         holds = lambda result: (result in wanted) is is_in  # noqa: E731
     else:
         literal = draw(labels)

@@ -30,7 +30,7 @@ from icecomb.format.expressions.bound import (
     BoundPredicate,
     BoundSetPredicate,
 )
-from icecomb.format.expressions.expression import AlwaysTrue, And, EqualTo, Operation, Or
+from icecomb.format.expressions.expression import AlwaysTrue, And, EqualTo, Or, PredicateOperation
 from icecomb.format.expressions.manifest_metrics import BOUNDS, METRICS
 from icecomb.format.manifests.cache import manifest_cache
 from icecomb.format.manifests.manifest import (
@@ -235,19 +235,19 @@ def matches(expression, row):
     if not isinstance(expression, BoundPredicate):
         return isinstance(expression, AlwaysTrue)
     value, operation = row[expression.term.field_id - 1], expression.operation
-    if operation in (Operation.IS_NULL, Operation.NOT_NULL):
-        return (value is None) is (operation is Operation.IS_NULL)
+    if operation in (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL):
+        return (value is None) is (operation is PredicateOperation.IS_NULL)
     if value is None:
         return None
     if isinstance(expression, BoundSetPredicate):
-        return (value in expression.literals) is (operation is Operation.IN)
+        return (value in expression.literals) is (operation is PredicateOperation.IN)
     assert isinstance(expression, BoundLiteralPredicate)
     literal = expression.literal
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
-        return value.startswith(literal) is (operation is Operation.STARTS_WITH)
+    if operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
+        return value.startswith(literal) is (operation is PredicateOperation.STARTS_WITH)
     return {
-        Operation.LT: value < literal, Operation.LT_EQ: value <= literal, Operation.GT: value > literal,
-        Operation.GT_EQ: value >= literal, Operation.EQ: value == literal, Operation.NOT_EQ: value != literal,
+        PredicateOperation.LT: value < literal, PredicateOperation.LT_EQ: value <= literal, PredicateOperation.GT: value > literal,
+        PredicateOperation.GT_EQ: value >= literal, PredicateOperation.EQ: value == literal, PredicateOperation.NOT_EQ: value != literal,
     }[operation]  # fmt: skip
 
 

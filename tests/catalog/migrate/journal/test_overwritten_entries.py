@@ -15,7 +15,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.entry import Entry
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import FOLDER, Journal, Step, start_journal
 from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
@@ -151,13 +151,13 @@ def test_an_old_copy_keeps_its_keys_where_the_metastore_does_not_check(
     before, partitions = three.state
     place = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
     blind = load_catalog("blind", **place, **{"hive.check-and-put": "false"})
-    take_away = Entry.take_keys_away
+    take_away = TableEntry.take_keys_away
 
     def late(*arguments: Any) -> None:
         write_back(three, before)
         take_away(*arguments)
 
-    monkeypatch.setattr(Entry, "take_keys_away", late)
+    monkeypatch.setattr(TableEntry, "take_keys_away", late)
     with pytest.raises(MigrationError, match=OVERWRITTEN):
         migrate.apply(blind, three.name)
     blind.close()

@@ -16,7 +16,7 @@ from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, Storage
 from icecomb.catalog.hive.thrift.entity_json import partition_to_json, table_to_json
 from icecomb.catalog.hive.thrift.grants import PartitionGrant
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.entry import Entry
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import (
     FOLDER,
     Journal,
@@ -260,7 +260,7 @@ class TestMigrated:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(Entry, "tidy", killed)
+            patch.setattr(TableEntry, "tidy", killed)
             with pytest.raises(KeyboardInterrupt):
                 migrate.revert(two.catalog, two.name, dry_run=False)
         files = {path: path.read_bytes() for path in two.folder.parent.rglob("journal.json")}
@@ -334,7 +334,7 @@ class TestOlderVersions:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(Entry, "tidy", killed)
+            patch.setattr(TableEntry, "tidy", killed)
             with pytest.raises(KeyboardInterrupt):
                 migrate.revert(two.catalog, two.name, dry_run=False)
         exchange(two, "journal.json", columns)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from icecomb.format.cancellation import Cancellation, cancellable
 from icecomb.format.errors import CorruptFileError, OperationCanceledError
 from icecomb.format.rows.write import row_sort as sorted_run
-from icecomb.format.rows.write.row_key import Comparison, SortKey
+from icecomb.format.rows.write.row_key import KeyComparison, SortKey
 from icecomb.format.rows.write.row_sort import SortedRun, merged, write_run
 from icecomb.format.spec.transform import IdentityTransform
 
@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("run", pa.int64()), 
 ROW = st.tuples(st.none() | st.integers(0, 5), st.none() | st.sampled_from(["", "x", "y"]))
 
 
-class Counted(Comparison):
+class Counted(KeyComparison):
     """Counts the rows that are sorted."""
 
     rows = 0
@@ -77,7 +77,7 @@ def test_rows_of_all_runs_come_in_one_order_and_equal_ones_in_that_of_the_runs(
         patch.setattr(sorted_run, "_OUTPUT_ROWS", output)
         runs, expected = runs_of(tmp_path_factory.mktemp("runs"), many)
         assert [run.batches for run in runs] == [-(-len(rows) // batch) for rows in many]
-        found = list(merged(runs, Comparison(KEYS)))
+        found = list(merged(runs, KeyComparison(KEYS)))
     assert [tuple(row.values()) for part in found for row in part.to_pylist()] == expected
 
 
@@ -124,7 +124,7 @@ def test_a_run_that_was_cut_short_is_told(tmp_path: Path, monkeypatch: pytest.Mo
         for batch in batches:
             shorter.write_batch(batch)
     with pytest.raises(CorruptFileError, match="2 batches of rows, 3 were written"):
-        list(merged(runs, Comparison(KEYS)))
+        list(merged(runs, KeyComparison(KEYS)))
 
 
 def test_batches_of_a_run_are_as_long_as_their_own_rows_allow(
@@ -143,4 +143,4 @@ def test_a_merge_that_nobody_wants_any_more_ends(tmp_path: Path) -> None:
     wanted = Cancellation()
     wanted.cancel()
     with cancellable(wanted), pytest.raises(OperationCanceledError):
-        list(merged(runs, Comparison(KEYS)))
+        list(merged(runs, KeyComparison(KEYS)))

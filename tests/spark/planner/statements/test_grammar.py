@@ -18,8 +18,8 @@ from icecomb.spark.planner.statements.statement import (
     ReplacePartitionField,
     SetIdentifierFields,
     SetWriteOrder,
-    SortKey,
     Term,
+    WriteOrderKey,
 )
 
 DAY = 86_400_000
@@ -47,30 +47,30 @@ DOCUMENTED = {
     "WRITE ORDERED BY category, id": SetWriteOrder(
         "range",
         (
-            SortKey(Term("identity", (("category",),)), descending=False, nulls_first=True),
-            SortKey(ID, descending=False, nulls_first=True),
+            WriteOrderKey(Term("identity", (("category",),)), descending=False, nulls_first=True),
+            WriteOrderKey(ID, descending=False, nulls_first=True),
         ),
     ),
     "WRITE ORDERED BY category ASC NULLS LAST, id DESC NULLS FIRST": SetWriteOrder(
         "range",
         (
-            SortKey(Term("identity", (("category",),)), descending=False, nulls_first=False),
-            SortKey(ID, descending=True, nulls_first=True),
+            WriteOrderKey(Term("identity", (("category",),)), descending=False, nulls_first=False),
+            WriteOrderKey(ID, descending=True, nulls_first=True),
         ),
     ),
     "WRITE LOCALLY ORDERED BY id desc": SetWriteOrder(
-        None, (SortKey(ID, descending=True, nulls_first=False),)
+        None, (WriteOrderKey(ID, descending=True, nulls_first=False),)
     ),
     "WRITE ORDERED BY (id)": SetWriteOrder(
-        "range", (SortKey(ID, descending=False, nulls_first=True),)
+        "range", (WriteOrderKey(ID, descending=False, nulls_first=True),)
     ),
     "WRITE UNORDERED": SetWriteOrder("none"),
     "WRITE DISTRIBUTED BY PARTITION": SetWriteOrder("hash"),
     "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY id": SetWriteOrder(
-        "hash", (SortKey(ID, descending=False, nulls_first=True),)
+        "hash", (WriteOrderKey(ID, descending=False, nulls_first=True),)
     ),
     "WRITE ORDERED BY id DISTRIBUTED BY PARTITION": SetWriteOrder(
-        "hash", (SortKey(ID, descending=False, nulls_first=True),)
+        "hash", (WriteOrderKey(ID, descending=False, nulls_first=True),)
     ),
     "SET IDENTIFIER FIELDS id, data": SetIdentifierFields((("id",), ("data",))),
     "DROP IDENTIFIER FIELDS a.b": DropIdentifierFields((("a", "b"),)),
@@ -168,7 +168,9 @@ TERMS = st.one_of(
         st.lists(CONSTANTS, max_size=2).map(tuple),
     ),
 )
-ORDERS = st.lists(st.builds(SortKey, TERMS, st.booleans(), st.booleans()), min_size=1, max_size=3)
+ORDERS = st.lists(
+    st.builds(WriteOrderKey, TERMS, st.booleans(), st.booleans()), min_size=1, max_size=3
+)
 KEPT = st.none() | st.integers(1, 2**31 - 1)
 AGES = st.none() | st.integers(1, 10_000).map(lambda minutes: minutes * 60_000)
 KINDS = st.sampled_from(
