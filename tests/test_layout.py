@@ -48,6 +48,13 @@ DECLARATION = re.compile(
     )
 )
 """The declaration of a property, with its key."""
+BETWEEN = {
+    "icecomb.format.spec": (("change", "view"), ("values",)),
+    "icecomb.format.expressions": (("filter_argument", "forms", "sql"), ()),
+    "icecomb.format.operation": (("expiry",), ()),
+    "icecomb.catalog.cli": ((), ("report", "application", "completion", "argument", "output")),
+}
+"""Folders whose modules stand below some of their rooms and above others; the order of rooms stands in pyproject.toml."""
 PACKAGES = ("icecomb", "icecomb.format", "icecomb.catalog", "icecomb.spark")
 
 
@@ -99,6 +106,25 @@ def test_no_imports_go_in_a_circle_not_even_inside_functions_but_those_listed() 
         graph[source].add(target)
         assert _circle(graph), f"{source} -> {target} need not be listed"
         graph[source].remove(target)
+
+
+@pytest.mark.parametrize("folder", BETWEEN)
+def test_the_modules_of_a_folder_stand_between_its_rooms(folder: str) -> None:
+    above, below = BETWEEN[folder]
+    modules = {name: path for name, path in _modules().items() if name.startswith(f"{folder}.")}
+    rooms = {name: name.removeprefix(f"{folder}.").partition(".")[0] for name in modules}
+    assert {*above, *below} <= set(rooms.values())
+    between = {name for name, room in rooms.items() if room not in {*above, *below}}
+    assert len(between) > 10
+    upward = [
+        (name, target)
+        for name, path in modules.items()
+        for target in _imports(path, modules)
+        if target in rooms and (name, target) not in UPHILL
+        if (name in between and rooms[target] in above)
+        or (rooms[name] in below and (target in between or rooms[target] in above))
+    ]
+    assert upward == []
 
 
 def test_a_property_is_declared_once() -> None:
