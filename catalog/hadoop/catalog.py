@@ -210,14 +210,16 @@ class HadoopCatalog(Catalog):
         Raises:
             TableAlreadyExistsError: If the name is taken.
             NoSuchFileError: If there is no such file.
-            ValidationError: If its property ``write.metadata.path`` is set.
+            ValidationError: If its property ``write.metadata.path`` is set, or it names files of
+                this machine that a table on the warehouse's storage may not.
         """
         from icecomb.format.spec.metadata_file import read_metadata
+        from icecomb.format.storage.local_names import check_local_names
 
         parts = self._free_name(identifier)
-        return self._make(
-            parts, read_metadata(self.io, absolute(metadata_location, self.properties))
-        )
+        metadata = read_metadata(self.io, absolute(metadata_location, self.properties))
+        check_local_names(self.io, self._folder(parts), metadata.manifest_lists())
+        return self._make(parts, metadata)
 
     def rename_table(self, from_identifier: Name, to_identifier: Name) -> Table:
         """Refuse to rename: the name of a file-system table is its folder.

@@ -166,6 +166,24 @@ def test_a_local_file_in_a_table_elsewhere(s3: Any, tmp_path: Path) -> None:
     assert private.exists()
 
 
+def test_a_table_that_would_name_local_files_is_not_registered_elsewhere(
+    s3: Any, tmp_path: Path
+) -> None:
+    source = load_catalog("here", type="hadoop", warehouse=tmp_path.as_uri()).create_table(
+        "source", ROWS.schema
+    )
+    source.append(ROWS)
+    properties = {**s3.settings, "type": "hadoop", "warehouse": f"s3://{s3.bucket()}/lake"}
+    lake = load_catalog("files", **properties)
+    lake.create_namespace("db")
+    with pytest.raises(ValidationError, match="names a file of this machine"):
+        lake.register_table("db.taken", source.metadata_location)
+    assert lake.list_tables("db") == []
+    properties["local.allowed-prefixes"] = tmp_path.as_uri()
+    taken = load_catalog("files", **properties).register_table("db.taken", source.metadata_location)
+    assert taken.scan().to_arrow().num_rows == ROWS.num_rows
+
+
 class Neighbor:
     """Another user's folder beside a table, and files in it that metadata can name."""
 

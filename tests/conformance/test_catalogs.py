@@ -14,6 +14,8 @@ PICKLED = {
     "test_a_pickled_table_works_in_another_process",
     "test_workers_read_the_tasks_of_a_pickled_scan",
 }
+ALLOWED = "local.allowed-prefixes"
+"""A table of this machine is registered on other storage."""
 OF_ANY_STORE = {name for name in dir(CatalogSuite) if name.startswith("test_")} - {
     "test_rows_appended_are_there_for_everybody",
     "test_a_stale_object_commits_on_what_others_did",
@@ -72,9 +74,10 @@ class TestHadoopCatalogOnS3(CatalogSuite):
     only_full = OF_ANY_STORE
 
     @pytest.fixture
-    def catalog(self, s3):
+    def catalog(self, s3, tmp_path):
+        settings = {**s3.settings, ALLOWED: tmp_path.as_uri()}
         warehouse = f"s3://{s3.bucket()}/a warehouse"
-        return load_catalog("files", type="hadoop", warehouse=warehouse, **s3.settings)
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
 
 
 class TestHadoopCatalogOnHdfs(CatalogSuite):
@@ -83,9 +86,9 @@ class TestHadoopCatalogOnHdfs(CatalogSuite):
     only_full = OF_ANY_STORE
 
     @pytest.fixture
-    def catalog(self, hdfs):
+    def catalog(self, hdfs, tmp_path):
         warehouse = f"{hdfs.uri}/warehouse/{uuid.uuid4().hex}"
-        settings = {**hdfs.client_settings, "hdfs.user": "alice"}
+        settings = {**hdfs.client_settings, "hdfs.user": "alice", ALLOWED: tmp_path.as_uri()}
         return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
 
 
@@ -94,9 +97,10 @@ class TestHadoopCatalogOnGoogle(StoreSuite):
     """On a bucket of Google's store: the catalog is the one above."""
 
     @pytest.fixture
-    def catalog(self, google_store):
+    def catalog(self, google_store, tmp_path):
+        settings = {**google_store.settings, ALLOWED: tmp_path.as_uri()}
         warehouse = f"{google_store.place()}/warehouse"
-        return load_catalog("files", type="hadoop", warehouse=warehouse, **google_store.settings)
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
 
 
 @pytest.mark.full("needs Azurite")
@@ -104,6 +108,7 @@ class TestHadoopCatalogOnAzure(StoreSuite):
     """On a container of Azure's store: the catalog is the one above."""
 
     @pytest.fixture
-    def catalog(self, azurite):
+    def catalog(self, azurite, tmp_path):
+        settings = {**azurite.settings, ALLOWED: tmp_path.as_uri()}
         warehouse = f"{azurite.place()}/warehouse"
-        return load_catalog("files", type="hadoop", warehouse=warehouse, **azurite.settings)
+        return load_catalog("files", type="hadoop", warehouse=warehouse, **settings)
