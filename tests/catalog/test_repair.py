@@ -431,7 +431,7 @@ def test_a_commit_that_an_old_copy_of_the_entry_took_away_is_told_as_a_fork(
     assert icecomb(*register)[0] == 0
     assert count(catalog, catalog.load_table(name(table) + "_lost")) == 6
 
-    monkeypatch.setattr("icecomb.catalog.hive.view_commit_status.OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     reapply = shlex.split(fork["remedy"].partition(": icecomb ")[2].partition(";")[0])
     assert icecomb(*reapply)[0] == 0
     assert count(catalog, table) == 6
@@ -463,7 +463,7 @@ def test_a_fork_is_one_however_its_writers_spelled_the_locations(
     assert "leftover" in [one["subject"] for one in icecomb("doctor", name(table))[1]["findings"]]
     catalog.load_table(table.name()).append(rows)
     assert found() == ["pointer", "fork"]
-    monkeypatch.setattr("icecomb.catalog.hive.view_commit_status.OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     assert icecomb("repair", name(table), "--reapply", lost, "--yes")[0] == 0
     assert (count(catalog, table), found()) == (9, ["pointer"])
 
@@ -486,7 +486,7 @@ def test_all_commits_are_told_that_an_old_copy_of_the_entry_took_away(
     }
     assert f"--reapply {proven}" in found["pointer"]
     assert f"--reapply {last}" in found["fork"]
-    monkeypatch.setattr("icecomb.catalog.hive.view_commit_status.OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     assert icecomb("repair", name(table), "--reapply", last, "--yes")[0] == 0
     assert count(catalog, table) == 12
     code, said, _ = icecomb("doctor", name(table))
@@ -506,7 +506,7 @@ def test_a_lost_commit_comes_back_once_whatever_becomes_of_the_request(
     found = catalog.load_table(table.name())
     with found.update_properties() as change:
         change.set("commit.status-check.num-retries", "0")
-    monkeypatch.setattr("icecomb.catalog.hive.view_commit_status.OLD_MS", -1)
+    monkeypatch.setattr("icecomb.catalog.commit.commit_status.OLD_MS", -1)
     behind = proxied.load_table(table.name())
     line = plan_reapplication(behind, location)
     proxy.fail(ALTER, fault)

@@ -368,7 +368,8 @@ def test_a_list_that_names_no_files_is_removed(table: Table, names: list[str | N
     written = pa.table({"location": pa.array(names, pa.string()), "kind": kinds})
     pq.write_table(written.replace_schema_metadata(facts), path, compression="zstd")
     os.utime(path, (time.time() - 3600,) * 2)
-    assert collect_left(table.io, table.metadata) == Deleted()
+    own = OwnFolders([table.location()], table.metadata, {})
+    assert collect_left(table.io, table.metadata, own) == Deleted()
     assert not path.exists()
 
 

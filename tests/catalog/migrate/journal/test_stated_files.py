@@ -22,6 +22,7 @@ def journal(folder: Path) -> Any:
         io=io,
         location=str(folder),
         create=lambda name, data: io.create(f"{folder}/{name}", data),
+        read=lambda name: io.read(f"{folder}/{name}"),
     )
 
 
