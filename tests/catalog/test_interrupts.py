@@ -31,7 +31,8 @@ LOCKS = (
     *("hadoop/ticket.py", "storage/local.py", "contextlib.py"),
 )
 """Most points are in the reading and writing of files; half of the interrupts fall into these."""
-PATIENT = {"iceberg.hive.lock-timeout-ms": "4000", "lock.acquire-timeout-ms": "4000"}
+# a lock whose answer was lost is released in the background, which takes seconds on a busy machine
+PATIENT = {"iceberg.hive.lock-timeout-ms": "10000", "lock.acquire-timeout-ms": "10000"}
 ENDS = (KeyboardInterrupt, MemoryError, SystemExit)
 
 pytestmark = [
