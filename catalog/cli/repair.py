@@ -135,13 +135,13 @@ def repair(
             "repaired": yes,
         }
     )
+    if plan.names_folders:
+        application.warn(
+            "the metadata names other folders than the metastore, and whoever may write to "
+            "its folder can do that: make sure that they are the table's alone; their files "
+            "are then deleted once nothing needs them"
+        )
     if not yes:
-        if plan.names_folders:
-            application.warn(
-                "the metadata names other folders than the metastore, and whoever may write to "
-                "its folder can do that: make sure that they are the table's alone; their files "
-                "are then deleted once nothing needs them"
-            )
         application.warn("dry run: add --yes to do it")
     return OK
 

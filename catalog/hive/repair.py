@@ -93,8 +93,8 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
     """Carry out a planned repair, under the table's lock and checked like a commit.
 
     No metadata file is written or deleted, whatever the outcome. CommitFailedError means that the
-    table changed since the plan, CommitStateUnknownError that it is unknown whether it was
-    repaired.
+    table changed since the plan, or what the repair would write; CommitStateUnknownError that it is
+    unknown whether it was repaired.
     """
     entry, current = _present(catalog, repair.table)
     place = database_and_table(repair.table)
@@ -140,6 +140,12 @@ def _rewrite(
     newest = catalog.client.table(*database_and_table(repair.table))
     if newest.metadata_location != repair.current:
         return Conflict("another writer was first", newest.metadata_location)
+    # whoever may write to the table's folder may have changed the file since
+    stale = stale_parameters(catalog, newest, metadata)
+    if stale != repair.parameters:
+        changed = {key for key, _ in stale.items() ^ repair.parameters.items()}
+        reason = f"what it would change is other since it was planned: {', '.join(sorted(changed))}"
+        return Conflict(reason, repair.current)
     rewritten = described(newest, None, metadata, catalog.properties)
 
     def poll() -> Observation:
@@ -266,7 +272,7 @@ def _moved(repair: Repair, conflict: Conflict) -> CommitFailedError:
     if conflict.current == repair.current:
         return CommitFailedError(
             f"{repair.table} was not repaired: {conflict.reason}",
-            hint="try again",
+            hint="plan the repair again",
             table=repair.table,
         )
     return CommitFailedError(

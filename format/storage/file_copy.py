@@ -17,10 +17,11 @@ _PIECE_BYTES: Final = 1 << 20
 def copy_file(io: FileIO, location: str, target: str) -> None:
     """Copy a file; the target has its name when it is whole.
 
-    FileAlreadyExistsError is raised if there is a file at the target.
+    FileAlreadyExistsError is raised if there is a file at the target. Links of other users are not
+    followed.
     """
     size = io.size(location)
-    with io.open_input(location) as source, io.create_stream(target) as out:
+    with io.open_to_copy(location) as source, io.create_stream(target) as out:
         shutil.copyfileobj(source, out, _PIECE_BYTES)
     if (copied := io.size(target)) != size:
         with suppress(IcecombError):

@@ -140,6 +140,13 @@ class FileIO:
         """
         return self._of(location).open_input(location, size)
 
+    def open_to_copy(self, location: str) -> BinaryIO:
+        """Open a file to copy it; the caller closes it.
+
+        On local disks a link of another user is not followed: a private file would be copied.
+        """
+        return self._of(location).open_to_copy(location)
+
     def create(self, location: str, data: bytes) -> None:
         """Create a file, and the folders above it.
 

@@ -94,6 +94,11 @@ class FileSystem(ABC):
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Open a seekable file; see `FileIO.open_input`."""
 
+    def open_to_copy(self, location: str) -> BinaryIO:
+        """Open a file to copy it; see `FileIO.open_to_copy`."""
+        file: BinaryIO = self.open_input(location)
+        return file
+
     @abstractmethod
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Create a file chunk by chunk; see `FileIO.create_stream`."""

@@ -1,7 +1,7 @@
 """Files of this machine and of file systems mounted on it."""
 
 # pathlib normalizes names, and these must be kept exactly
-# ruff: noqa: PTH102, PTH103, PTH105, PTH106, PTH108, PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
 _STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_UPWARD = re.compile(r"/\.\.(?:/|$)")
 _MOST_LINKS = 40
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 # a folder that may be searched but not listed can be part of a path
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 # Some network file systems cannot sync folders.
@@ -59,8 +61,9 @@ class LocalFileSystem(FileSystem):
     After a power failure a file is complete or missing: its bytes are on the disk before its name
     is, and its name before the call returns.
 
-    What deletes or moves follows no link in a path that another user made, root aside: who may
-    write to a folder could otherwise lead it to files of whoever runs this, at any moment.
+    What creates, deletes, moves or copies follows no link in a path that another user made, root
+    aside: who may write to a folder could otherwise lead it to files of whoever runs this, at any
+    moment. Two dots in a location remove the part before them, also where that is a link.
 
     If `local.sync-data-files` is `false`, the operating system decides when the bytes of streams
     reach the disk.
@@ -77,16 +80,24 @@ class LocalFileSystem(FileSystem):
     def read(self, location: str) -> bytes:
         """Implement `FileIO.read`."""
         with _failures("read", location):
-            # a file without blocks may say that it has terabytes
-            size = _regular(location).st_size
-            if size > unpacked_bytes():
+            _regular(location)
+            # it may be exchanged since it was looked at, and a FIFO would wait for its writer
+            descriptor = os.open(_local_path(location), _READ)
+            with open(descriptor, "rb", buffering=0) as file:
+                # a file without blocks may say that it has terabytes
+                size = _checked(os.fstat(descriptor), location).st_size
+                limit = unpacked_bytes()
+                data = b""
+                while size <= limit and (piece := file.read(size + 1 - len(data))):
+                    data = data + piece if data else piece
+                    size = max(size, len(data))
+            if size > limit:
                 raise FileIOError(
                     f"{location} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
                     hint="set that variable to more MiB if the file is sound",
                     path=location,
                 )
-            with open(_local_path(location), "rb") as file:
-                return file.read()
+            return data
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """Implement `FileIO.open_input`."""
@@ -96,6 +107,18 @@ class LocalFileSystem(FileSystem):
             _regular(location)
             # pyarrow would encode a text as UTF-8, whatever the names of files are encoded in
             return pa.OSFile(os.fsencode(_local_path(location)), "rb")
+
+    def open_to_copy(self, location: str) -> BinaryIO:
+        """Implement `FileIO.open_to_copy`."""
+        with _failures("copy", location):
+            _regular(location)
+            file = open(_opened_file(_local_path(location)), "rb")  # noqa: SIM115 - the caller's
+            try:
+                _checked(os.fstat(file.fileno()), location)
+            except BaseException:
+                file.close()
+                raise
+            return file
 
     def create(self, location: str, data: bytes) -> None:
         """Implement `FileIO.create`."""
@@ -108,14 +131,10 @@ class LocalFileSystem(FileSystem):
 
     @contextmanager
     def _created(self, location: str, *, sync: bool) -> Iterator[BinaryIO]:
-        path = _local_path(location)
-        folder = os.path.dirname(path)
+        folder, name = _folder_and_name(location)
+        draft = draft_name()
         with _failures("create", location):
-            self._made.update(_make_folders(folder))
-            if os.path.lexists(path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            temporary = os.path.join(folder, draft_name())
-            file = self._new_draft(temporary)
+            file = self._new_draft(folder, name, draft)
         is_done = False
         try:
             try:
@@ -133,33 +152,38 @@ class LocalFileSystem(FileSystem):
                     hint="free space there; no file of this name was created",
                     path=location,
                 ) from error
-            with _failures("create", location):
-                _publish(temporary, path)
+            with _failures("create", location), _opened(folder) as opened:
+                _publish(draft, opened, name, opened, location)
                 if sync:
-                    _sync_folder(folder)
+                    _sync_folder(opened)
+                _unlink(draft, opened)
             is_done = True
         finally:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
             if not is_done:
+                with suppress(OSError), _opened(folder) as opened:
+                    os.unlink(draft, dir_fd=opened)
                 self._drop_folders(folder)
 
-    def _new_draft(self, path: str) -> BinaryIO:
-        with suppress(FileNotFoundError):
-            return open(path, "xb")
-        # another thread has just discarded the only file there
-        self._made.update(_make_folders(os.path.dirname(path)))
-        return self._new_draft(path)
+    def _new_draft(self, folder: str, name: str, draft: str) -> BinaryIO:
+        while True:
+            with _opened(folder, self._made) as opened:
+                if _is_there(name, opened):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+                # another thread may just have discarded the only file there, and the folder
+                with suppress(FileNotFoundError):
+                    return _new_file(draft, opened)
 
     def _drop_folders(self, folder: str) -> None:
         """Delete a folder, and those above it, that were made here and are empty again."""
         while folder in self._made:
+            above, name = os.path.split(folder)
             try:
-                os.rmdir(folder)
+                with _opened(above) as opened:
+                    os.rmdir(name, dir_fd=opened)
             except OSError:
                 return  # others use it
             self._made.discard(folder)
-            folder = os.path.dirname(folder)
+            folder = above
 
     @contextmanager
     def prepare(
@@ -171,7 +195,7 @@ class LocalFileSystem(FileSystem):
     def delete(self, locations: Iterable[str]) -> None:
         """Implement `FileIO.delete`."""
         failed: list[tuple[str, OSError]] = []
-        files = [(location, *os.path.split(_local_path(location))) for location in locations]
+        files = [(location, *_folder_and_name(location)) for location in locations]
         by_folder = itemgetter(1)
         for folder, inside in groupby(sorted(files, key=by_folder), by_folder):
             failed += _delete_all(folder, [(location, name) for location, _, name in inside])
@@ -210,26 +234,27 @@ class LocalFileSystem(FileSystem):
                 found = os.stat(path)
                 yield _status(prefix, found)
                 return
-            root = path.rstrip("/") or "/"
-            shown = prefix[: len(prefix) - len(path)] + ("" if root == "/" else root)
-            for name, status in _walk(root):
+            written = _written_path(prefix)
+            shown = prefix[: len(prefix) - len(written)] + written.rstrip("/")
+            for name, status in _walk(path.rstrip("/") or "/"):
                 yield _status(f"{shown}/{name}", status)
 
     def rename(self, source: str, target: str) -> None:
         """Implement `FileIO.rename`."""
-        source_path, target_path = _local_path(source), _local_path(target)
+        above, name = _folder_and_name(source)
+        folder, new = _folder_and_name(target)
         with _failures("rename", source):
             _regular(source)
-        above, name = os.path.split(source_path)
-        folder, new = os.path.split(target_path)
-        with _failures("rename to", target):
-            _make_folders(folder)
-            with _opened(above) as old_folder, _opened(folder) as new_folder:
-                _publish(name, new, old_folder, new_folder)
-                _sync_folder(folder)
-                os.unlink(name, dir_fd=old_folder)
-                _sync_folder(above)
-                _drop_checksum(name, old_folder)
+        with (
+            _failures("rename to", target),
+            _opened(above) as old_folder,
+            _opened(folder, set()) as new_folder,
+        ):
+            _publish(name, old_folder, new, new_folder, target)
+            _sync_folder(new_folder)
+            os.unlink(name, dir_fd=old_folder)
+            _sync_folder(old_folder)
+            _drop_checksum(name, old_folder)
 
     def is_folder(self, location: str) -> bool:
         """Implement `FileIO.is_folder`."""
@@ -261,10 +286,10 @@ class LocalFileSystem(FileSystem):
     def create_folder(self, location: str) -> None:
         """Implement `FileIO.create_folder`."""
         with _failures("create", location):
-            path = _local_path(location).rstrip("/") or "/"
-            _make_folders(os.path.dirname(path))
-            os.mkdir(path)
-            _sync_folder(os.path.dirname(path))
+            above, name = os.path.split(_local_path(location).rstrip("/") or "/")
+            with _opened(above, set()) as folder:
+                os.mkdir(name or ".", dir_fd=folder)
+                _sync_folder(folder)
 
     def delete_folder(self, location: str) -> bool:
         """Implement `FileIO.delete_folder`."""
@@ -294,20 +319,19 @@ class LocalFileSystem(FileSystem):
 
     @staticmethod
     def _replace(location: str, data: bytes) -> None:
-        path = _local_path(location)
-        temporary = os.path.join(os.path.dirname(path), draft_name())
-        with _failures("replace", location):
+        folder, name = _folder_and_name(location)
+        draft = draft_name()
+        with _failures("replace", location), _opened(folder) as opened:
             try:
-                with open(temporary, "xb") as file:
+                with _new_file(draft, opened) as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
-                _drop_checksum(path)
-                os.replace(temporary, path)
-                _sync_folder(os.path.dirname(path))
+                _drop_checksum(name, opened)
+                os.replace(draft, name, src_dir_fd=opened, dst_dir_fd=opened)
+                _sync_folder(opened)
             finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
+                _unlink(draft, opened)
 
 
 class _FolderLock(FolderLock):
@@ -336,6 +360,17 @@ class _FolderLock(FolderLock):
 
 
 def _local_path(location: str) -> str:
+    """Return the path of a location without dots, as `plain_locations` compares it."""
+    path = _written_path(location)
+    return os.path.normpath(path) if _UPWARD.search(path) else path
+
+
+def _folder_and_name(location: str) -> tuple[str, str]:
+    folder, name = os.path.split(_local_path(location))
+    return folder, name or "."
+
+
+def _written_path(location: str) -> str:
     path = location
     if not location.startswith("/"):
         match = _LOCAL.fullmatch(location)
@@ -380,8 +415,10 @@ def _as_utf_8(path: str) -> str:
 
 
 def _regular(location: str) -> os.stat_result:
-    path = _local_path(location)
-    found = os.stat(path)
+    return _checked(os.stat(_local_path(location)), location)
+
+
+def _checked(found: os.stat_result, location: str) -> os.stat_result:
     if stat.S_ISDIR(found.st_mode):
         raise FileIOError(
             f"{location} cannot be read: it is a folder, not a file",
@@ -406,35 +443,10 @@ def _kind(found: os.stat_result) -> str:
     return "a socket" if stat.S_ISSOCK(found.st_mode) else "a device"
 
 
-def _make_folders(folder: str) -> list[str]:
-    """Create a folder and those above it; sync the parent of each new one, and return these."""
-    missing = []
-    path = folder
-    while path != "/":
-        # a single call: others may create it between two checks
-        try:
-            found = os.stat(path)
-        except OSError:
-            missing.append(path)
-            path = os.path.dirname(path)
-            continue
-        if stat.S_ISDIR(found.st_mode):
-            break
-        raise FileIOError(
-            f"Cannot create {folder}: {path} is {_kind(found)}, not a folder",
-            hint="choose another location, or move the existing file away",
-            path=path,
-        )
-    os.makedirs(folder, exist_ok=True)
-    for each in reversed(missing):
-        _sync_folder(os.path.dirname(each))
-    return missing
-
-
-def _sync_folder(folder: str) -> None:
+def _sync_folder(folder: int) -> None:
     """Wait until the names in a folder are on the disk."""
     try:
-        descriptor = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except PermissionError:
         return  # a folder that cannot be read cannot be synced
     try:
@@ -446,38 +458,47 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def _publish(
-    temporary: str, path: str, old_folder: int | None = None, new_folder: int | None = None
-) -> None:
-    """Link a file to its name; relative names are in the folders of these descriptors."""
+def _new_file(name: str, folder: int) -> BinaryIO:
+    return open(name, "xb", opener=lambda name, flags: os.open(name, flags, 0o666, dir_fd=folder))
+
+
+def _is_there(name: str, folder: int) -> bool:
     try:
-        os.lstat(path, dir_fd=new_folder)
-    except OSError:
-        _drop_checksum(path, new_folder)
+        os.lstat(name, dir_fd=folder)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _publish(draft: str, old_folder: int, name: str, new_folder: int, location: str) -> None:
+    """Link a file to its name, which is in another opened folder or in the same one."""
+    if not _is_there(name, new_folder):
+        _drop_checksum(name, new_folder)
     try:
-        os.link(
-            temporary, path, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False
-        )
+        os.link(draft, name, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
     except OSError as error:
         # NFS repeats a request whose response was lost, and then finds its own first success.
         with suppress(OSError):
             if os.path.samestat(
-                os.lstat(temporary, dir_fd=old_folder), os.lstat(path, dir_fd=new_folder)
+                os.lstat(draft, dir_fd=old_folder), os.lstat(name, dir_fd=new_folder)
             ):
                 return
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         raise FileIOError(
-            f"Cannot create {path}: {error.strerror}",
+            f"Cannot create {location}: {error.strerror}",
             hint="the file system must allow hard links: they publish without overwriting",
-            path=path,
+            path=location,
         ) from error
 
 
-def _drop_checksum(path: str, above: int | None = None) -> None:
-    folder, name = os.path.split(path)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(os.path.join(folder, f".{name}.crc"), dir_fd=above)
+def _drop_checksum(name: str, folder: int) -> None:
+    _unlink(f".{name}.crc", folder)
 
 
 def _delete_all(folder: str, files: Sequence[tuple[str, str]]) -> list[tuple[str, OSError]]:
@@ -494,8 +515,7 @@ def _delete_all(folder: str, files: Sequence[tuple[str, str]]) -> list[tuple[str
 
 def _delete(name: str, folder: int) -> OSError | None:
     try:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
+        _unlink(name, folder)
         _drop_checksum(name, folder)
     except OSError as error:
         return error
@@ -503,12 +523,18 @@ def _delete(name: str, folder: int) -> OSError | None:
 
 
 @contextmanager
-def _opened(folder: str) -> Iterator[int]:
+def _opened(folder: str, made: set[str] | None = None) -> Iterator[int]:
     """Open a folder by its absolute path, part by part, so that nobody can exchange a part.
 
     PermissionError is raised if a part is a link that another user made, root aside.
+
+    Args:
+        folder: The path.
+        made: Gets the paths of folders that were missing, and are created; None to create none.
     """
     parts = [part for part in reversed(folder.split("/")) if part]
+    # the parts of the path itself; those of links follow
+    written = len(parts)
     links = 0
     found = os.open("/", _SEARCH)
     try:
@@ -516,13 +542,28 @@ def _opened(folder: str) -> Iterator[int]:
             part = parts.pop()
             try:
                 following = os.open(part, _SEARCH | os.O_NOFOLLOW, dir_fd=found)
+            except FileNotFoundError:
+                if made is None or len(parts) >= written:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=found)
+                    _sync_folder(found)
+                    made.add(_above(folder, len(parts)))
+                parts.append(part)
+                continue
             except OSError as error:
                 if error.errno not in (errno.ENOTDIR, errno.ELOOP):
                     raise
                 links += 1
                 if links > _MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
-                target = _target(part, found, folder)
+                written = min(written, len(parts))
+                try:
+                    target = _target(part, found, folder)
+                except NotADirectoryError:
+                    if made is None:
+                        raise
+                    raise _no_folder(folder, _above(folder, written), part, found) from error
                 parts += [each for each in reversed(target.split("/")) if each]
                 following = os.open("/" if target.startswith("/") else ".", _SEARCH, dir_fd=found)
             # the descriptor must not be closed twice if an interrupt comes between
@@ -531,6 +572,35 @@ def _opened(folder: str) -> Iterator[int]:
         yield found
     finally:
         os.close(found)
+
+
+def _opened_file(path: str) -> int:
+    """Open a file for reading by its absolute path, with the links that `_opened` follows."""
+    for _ in range(_MOST_LINKS):
+        above, name = os.path.split(path)
+        with _opened(above) as folder:
+            try:
+                return os.open(name, _READ | os.O_NOFOLLOW, dir_fd=folder)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                path = os.path.join(above, _target(name, folder, above))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _above(folder: str, levels: int) -> str:
+    for _ in range(levels):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _no_folder(folder: str, path: str, part: str, above: int) -> FileIOError:
+    kind = _kind(os.lstat(part, dir_fd=above))
+    return FileIOError(
+        f"Cannot create {folder}: {path} is {kind}, not a folder",
+        hint="choose another location, or move the existing file away",
+        path=path,
+    )
 
 
 def _target(part: str, above: int, folder: str) -> str:
@@ -596,6 +666,6 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         reason = error.strerror or str(error)
         raise FileIOError(
             f"Cannot {verb} {location}: {reason}",
-            hint="check the permissions, and that there is space",
+            hint="check the permissions, who made the links in its path, and that there is space",
             path=location,
         ) from error

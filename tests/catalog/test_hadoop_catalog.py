@@ -763,9 +763,8 @@ def test_what_new_metadata_needs_is_on_the_disk_before_it(tmp_path, monkeypatch,
 
     def watched_link(source, target, **options):
         folder = (tmp_path / "t" / "metadata").stat().st_ino
-        named.append(
-            (Path(target).suffixes[-1], Path(source).stat().st_ino in synced, folder in synced)
-        )
+        whole = os.stat(source, dir_fd=options["src_dir_fd"]).st_ino in synced
+        named.append((Path(target).suffixes[-1], whole, folder in synced))
         link(source, target, **options)
 
     monkeypatch.setattr(os, "fsync", watched_sync)

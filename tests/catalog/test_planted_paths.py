@@ -18,7 +18,7 @@ from icecomb.catalog.commit import commit_status
 from icecomb.catalog.commit.commit_status import CommitState
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
-from icecomb.format.errors import ValidationError
+from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.operation.expiry.garbage_list import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.spec.metadata_file import write_metadata
@@ -375,3 +375,37 @@ def test_a_repair_takes_over_no_folder_that_it_does_not_show(
     plan = plan_repair(catalog, f"{namespace}.t")
     assert plan.names_folders
     assert plan.parameters["(location)"] == (table.location(), str(neighbor.folder))
+
+
+def test_a_repair_writes_no_folder_that_the_file_names_since_it_was_planned(
+    catalog: Any, namespace: str, neighbor: Neighbor
+) -> None:
+    table = catalog.create_table(f"{namespace}.t", ROWS.schema)
+    file = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(file.read_text())
+    body["properties"]["comment"] = "harmless"
+    file.write_text(json.dumps(body))
+    plan = plan_repair(catalog, f"{namespace}.t")
+    assert plan.parameters.keys() == {"comment"}
+    body["properties"] |= neighbor.claims()["write.data.path"]
+    file.write_text(json.dumps(body))
+    with pytest.raises(CommitFailedError, match=r"since it was planned: write\.data\.path") as said:
+        apply_repair(catalog, plan)
+    assert "plan" in said.value.hint
+    parameters = catalog.client.table(namespace, "t").parameters
+    assert "comment" not in parameters
+    assert str(neighbor.folder) not in str(parameters)
+
+
+@pytest.mark.parametrize("options", [(), ("--yes",)])
+def test_the_command_says_that_a_repair_names_other_folders_as_the_table_s(
+    icecomb: Any, catalog: Any, namespace: str, neighbor: Neighbor, options: tuple[str, ...]
+) -> None:
+    table = catalog.create_table(f"{namespace}.t", ROWS.schema)
+    file = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(file.read_text())
+    body["properties"] |= neighbor.claims()["write.data.path"]
+    file.write_text(json.dumps(body))
+    code, facts, said = icecomb("repair", f"{namespace}.t", *options, form="json")
+    assert (code, json.loads(facts)["repaired"]) == (0, bool(options))
+    assert "names other folders than the metastore" in said

@@ -47,10 +47,8 @@ MUTATIONS = [
     Mutation(
         "a rename replaces the file that is there",
         "format/storage/local.py",
-        """os.link(
-            temporary, path, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False
-        )""",
-        "os.replace(temporary, path, src_dir_fd=old_folder, dst_dir_fd=new_folder)",
+        "os.link(draft, name, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)",
+        "os.replace(draft, name, src_dir_fd=old_folder, dst_dir_fd=new_folder)",
         ("tests/conformance/test_file_systems.py", "tests/format/storage/test_file_io.py"),
     ),
     Mutation(

@@ -236,7 +236,7 @@ class Disk:
         def named(real):
             def watched(source, target, **options):
                 status = os.stat(source, dir_fd=options.get("src_dir_fd"))
-                self.events.append(("name", status.st_ino, str(target)))
+                self.events.append(("name", status.st_ino, Path(target).name))
                 real(source, target, **options)
 
             return watched
@@ -247,7 +247,8 @@ class Disk:
 
     def is_safe(self, path):
         """Whether its bytes were on the disk before its name, and its name when all was over."""
-        at = next(i for i, e in enumerate(self.events) if e[0] == "name" and e[2] == str(path))
+        named = [event[0] == "name" and event[2] == Path(path).name for event in self.events]
+        at = named.index(True)
         whole = ("sync", self.events[at][1], Path(path).stat().st_size)
         folder = Path(path).parent.stat().st_ino
         after = [event[1] for event in self.events[at:] if event[0] == "sync"]

@@ -1,4 +1,4 @@
-"""Links that another user made: what deletes or moves files does not follow them."""
+"""Links that another user made: what creates, deletes, moves or copies files does not follow them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.format.errors import FileIOError
+from icecomb.format.storage.file_copy import copy_file
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.other_user import give_away
 
@@ -47,9 +48,33 @@ def home(tmp_path: Path) -> Path:
         lambda io, at: io.discard([f"{at}/thesis.odt"]),
         lambda io, at: io.rename(f"{at}/thesis.odt", f"{at}2/thesis.odt"),
         lambda io, at: io.rename(f"{at}/../plain", f"{at}/new"),
+        lambda io, at: io.rename(f"{at}/../plain", f"{at}/made/new"),
         lambda io, at: io.delete_folder(f"{at}/inner"),
+        lambda io, at: io.create(f"{at}/new", b"x"),
+        lambda io, at: io.create(f"{at}/made/new", b"x"),
+        lambda io, at: io.create_folder(f"{at}/made"),
+        lambda io, at: io.create_folder(f"{at}/made/below"),
+        lambda io, at: replaced(io, f"{at}/thesis.odt"),
+        lambda io, at: copy_file(io, f"{at}/../plain", f"{at}/made/new"),
+        lambda io, at: copy_file(io, f"{at}/thesis.odt", f"{at}2/thesis.odt"),
     ],
-    ids=["delete", "delete two", "dots", "discard", "rename", "rename to", "folder"],
+    ids=[
+        "delete",
+        "delete two",
+        "dots",
+        "discard",
+        "rename",
+        "rename to",
+        "rename below",
+        "folder",
+        "create",
+        "create below",
+        "create folder",
+        "create folder below",
+        "replace",
+        "copy to",
+        "copy",
+    ],
 )
 def test_nothing_is_changed_through_them(
     home: Path,
@@ -62,8 +87,52 @@ def test_nothing_is_changed_through_them(
     place = link("link", home)
     with pytest.raises(FileIOError, match=r"link in .* is a link of user \d+"):
         change(FileIO({}), spelling.format(place))
-    assert sorted(path.name for path in home.iterdir()) == ["inner", "thesis.odt"]
-    assert (home.parent / "plain").exists()
+    assert sorted(path.name for path in home.rglob("*")) == ["inner", "thesis.odt"]
+    assert (home / "thesis.odt").read_text() == "precious"
+    assert sorted(path.name for path in home.parent.iterdir()) == ["home", "link", "plain"]
+
+
+def replaced(io: FileIO, location: str) -> None:
+    with io.prepare(location, b"x", replace=True) as publish:
+        publish()
+
+
+def test_a_file_that_is_one_is_not_copied(home: Path, link: Callable[..., Path]) -> None:
+    place = link("link", home / "thesis.odt")
+    with pytest.raises(FileIOError, match=r"link in .* is a link of user \d+"):
+        copy_file(FileIO({}), str(place), f"{home}/copy")
+    assert not (home / "copy").exists()
+    copy_file(FileIO({}), str(link("mine", "./home/thesis.odt", is_own=True)), f"{home}/copy")
+    assert (home / "copy").read_text() == "precious"
+
+
+def test_folders_are_made_behind_an_own_link_and_not_where_one_leads_nowhere(
+    home: Path, link: Callable[..., Path]
+) -> None:
+    place = link("link", home, is_own=True)
+    FileIO({}).create(f"{place}/a/b/file", b"x")
+    assert (home / "a" / "b" / "file").read_bytes() == b"x"
+    with pytest.raises(FileIOError):
+        FileIO({}).create(f"{link('away', 'unmounted', is_own=True)}/a/file", b"x")
+    assert not (home.parent / "unmounted").exists()
+
+
+def test_two_dots_remove_a_link_as_where_locations_are_compared(
+    home: Path, link: Callable[..., Path], tmp_path: Path
+) -> None:
+    (home / "inner").mkdir()
+    place = f"file:{link('link', home / 'inner', is_own=True)}/../thesis.odt"
+    io = FileIO({})
+    io.delete([place])
+    assert (home / "thesis.odt").exists()
+    assert not io.exists(place)
+    io.create(place, b"mine")
+    assert (tmp_path / "thesis.odt").read_bytes() == io.read(place) == b"mine"
+    assert [one.location for one in io.list(place.removesuffix("thesis.odt") + "home")] == [
+        place.removesuffix("thesis.odt") + "home/thesis.odt"
+    ]
+    io.delete([place])
+    assert not (tmp_path / "thesis.odt").exists()
 
 
 def test_own_links_are_followed_absolute_and_relative_ones(

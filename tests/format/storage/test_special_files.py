@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,18 +92,16 @@ def test_a_file_is_no_folder_either(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_others_make_meanwhile_is_a_folder(tmp_path, monkeypatch):
-    real, asked = os.stat, []
+    real, asked = os.mkdir, []
 
-    def stat(path, *args, **more):
-        if str(path) == str(tmp_path / "new") and not asked:
-            asked.append(path)
-            (tmp_path / "new").mkdir()
-            raise FileNotFoundError(path)
-        return real(path, *args, **more)
+    def mkdir(path, *args, **more):
+        asked.append(path)
+        real(path, *args, **more)
+        real(path, *args, **more)
 
-    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "mkdir", mkdir)
     FileIO().create(f"{tmp_path}/new/file", b"1")
-    assert asked
+    assert asked == ["new"]
     assert (tmp_path / "new" / "file").read_bytes() == b"1"
 
 
@@ -116,3 +116,44 @@ def test_a_file_that_says_it_is_longer_than_any_of_metadata_is_not_read(
     (tmp_path / "long").write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(FileIOError, match="ICECOMB_MAX_UNPACKED_MIB"):
         FileIO({}).read(str(tmp_path / "long"))
+
+
+@pytest.mark.parametrize("special", ["/dev/zero", "FIFO"])
+def test_a_file_that_is_exchanged_after_it_was_looked_at_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, special: str
+) -> None:
+    place, real = tmp_path / "v1.metadata.json", os.stat
+
+    def exchanged(path: object, *args: Any, **more: Any) -> os.stat_result:
+        found = real(path, *args, **more)  # type: ignore[arg-type]
+        if str(path) == str(place) and stat.S_ISREG(found.st_mode):
+            place.unlink()
+            if special == "FIFO":
+                os.mkfifo(place)
+            else:
+                place.symlink_to(special)
+        return found
+
+    for ask in (FileIO({}).read, FileIO({}).open_to_copy):
+        place.unlink(missing_ok=True)
+        place.write_bytes(b"{}")
+        monkeypatch.setattr(os, "stat", exchanged)
+        with pytest.raises(FileIOError, match=r"it is a (device|FIFO), not a file"):
+            ask(str(place))
+        monkeypatch.undo()
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "log").write_bytes(b"long")
+    real = os.fstat
+
+    def fstat(descriptor: int) -> os.stat_result:
+        found = real(descriptor)
+        with (tmp_path / "log").open("ab") as file:
+            file.write(b"er")
+        return found
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    assert FileIO({}).read(str(tmp_path / "log")) == b"longer"
