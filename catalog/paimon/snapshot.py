@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError, reason_of
+from icecomb.format.input_limit import check_json
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -225,7 +226,9 @@ class Snapshots:
 def read_snapshot(io: FileIO, location: str) -> Snapshot:
     """Read a snapshot file, or a tag; `NoSuchFileError` if it may have just expired."""
     try:
-        raw = json.loads(io.read(location))
+        data = io.read(location)
+        check_json(data)
+        raw = json.loads(data)
         version = raw.get("version") or 1
         if version not in range(1, _NEWEST_VERSION + 1):
             raise UnsupportedError(

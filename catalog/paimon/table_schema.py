@@ -11,6 +11,7 @@ from typing import Any, Final
 from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, children, nested_fields
 from icecomb.catalog.paimon.type_parser import field_from_json
 from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
+from icecomb.format.input_limit import check_json
 from icecomb.format.spec.values.json_object import extra_field, unknown_members
 
 CURRENT_VERSION: Final = 3
@@ -112,6 +113,7 @@ def read_table_schema(
 ) -> TableSchema:
     """Read a schema file, whose content must state `schema_id`, the number in the file's name."""
     try:
+        check_json(data.encode() if isinstance(data, str) else data)
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(

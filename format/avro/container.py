@@ -20,7 +20,7 @@ from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, enco
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.avro.schema_size import SchemaSize, schema_size
 from icecomb.format.errors import CorruptFileError, UnsupportedError, reason_of
-from icecomb.format.input_limit import TOO_DEEP, UNPACKED, unpacked_bytes
+from icecomb.format.input_limit import TOO_DEEP, UNPACKED, check_json, unpacked_bytes
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
@@ -92,6 +92,7 @@ def parsed_schema(text: bytes) -> tuple[Any, SchemaSize]:
     Raises:
         ValueError, RecursionError: If it is not a schema, or one beyond a limit.
     """
+    check_json(text)
     schema = json.loads(text)
     return schema, schema_size(schema)
 

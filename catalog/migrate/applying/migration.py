@@ -434,7 +434,7 @@ def _migrated(table: str, journal: Journal) -> Migrated:
     return Migrated(
         table,
         facts["metadata-location"],
-        facts["snapshot-id"],
+        facts.get("snapshot-id"),
         facts["partitions"],
         facts["files"],
         facts["rows"],

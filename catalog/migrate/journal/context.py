@@ -68,7 +68,7 @@ class MigrationContext:
 
     def journals(self, table: HiveTable) -> FolderJournals:
         """Return all journals in the table's folder."""
-        return FolderJournals(self.catalog, table)
+        return FolderJournals(self.catalog, table, trusted=self.trust_journal)
 
     def journal(self, table: HiveTable) -> Journal | None:
         """Return the journal of the table's migration that was not reverted, or None."""

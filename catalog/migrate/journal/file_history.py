@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.migrate.journal.journal import Journal, Step
+from icecomb.catalog.migrate.journal.journal import Journal, Step, kept_files
 from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.format.errors import CorruptFileError, MigrationError, NoSuchFileError
 from icecomb.format.shell_command import shell_command
@@ -42,7 +42,9 @@ class FileHistory:
         self._first_location: str | None = prepared.get("metadata-location")
         self._migrated = self._migrated_snapshot()
         try:
-            self._kept = self._digests(self.old())
+            # Whoever may write metadata may leave files out of it, but not out of a journal.
+            stated = (one.location for page in kept_files(journal) for one in page)
+            self._kept = self._digests(chain(self.old(), stated))
         except (NoSuchFileError, CorruptFileError) as error:
             raise self._unknown(error.message) from error
 

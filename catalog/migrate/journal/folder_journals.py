@@ -36,18 +36,22 @@ class FolderJournals:
 
     Attributes:
         home: The folder: that of the entry, or the one that the metadata names, if the journal of
-            the entry's table is only there.
+            the entry's table is only there, and the entry vouches for it.
         own: The journals of this table, oldest first, with its current name.
     """
 
-    def __init__(self, catalog: HiveCatalog, table: HiveTable) -> None:
+    def __init__(self, catalog: HiveCatalog, table: HiveTable, *, trusted: bool = False) -> None:
         self._catalog = catalog
         self._table = table
+        self._trusted = trusted
+        self._digest = table.parameters.get(MIGRATION_DIGEST)
         self.home = table.storage.location or ""
         self.own: list[Journal] = []
         self._others: list[HiveTable] = []
         self._find()
-        if was_migrated(table) and not self._has_made():
+        # Whoever may write metadata could name another table's folder, with a journal of his own.
+        confirmable = trusted or self._digest is not None
+        if confirmable and was_migrated(table) and not self._has_made():
             self.home, before = self._named_by_metadata(), self.home
             if self.home.rstrip("/") != before.rstrip("/"):
                 self._find()
@@ -55,13 +59,16 @@ class FolderJournals:
     def _find(self) -> None:
         """Find the journals in `home`."""
         table, self.own, self._others = self._table, [], []
-        wanted = table.parameters.get(MIGRATION_DIGEST)
+        wanted = self._digest
+        shown = self._trusted or wanted or was_migrated(table) or not table.is_iceberg
         for found in find_journals(self._catalog.io, self.home):
             journal = (found.confirmed(wanted) if wanted else None) or found
             if journal.is_copy and journal.table.create_time != table.create_time:
                 continue  # belongs to a table that was dropped with its folder
             owner = self._other_owner(journal)
             if owner is None:
+                if not shown:
+                    continue  # nothing says that a migration made the Iceberg table
                 self.own.append(journal.renamed(table.database, table.name))
             elif not journal.reverted:
                 self._others.append(owner)

@@ -64,6 +64,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
     reason_of,
 )
+from icecomb.format.input_limit import check_json
 from icecomb.format.rows.parquet.own_table import OwnTable
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
@@ -222,25 +223,38 @@ class Journal:
         """Return this journal with its table's current name, under which it is reverted."""
         return replace(self, table=replace(self.table, database=database, name=name))
 
-    def metadata_files(self, *, later: bool = False) -> list[str]:
+    @property
+    def is_at_home(self) -> bool:
+        """Whether the metadata that the migration wrote is in the table's folder."""
+        prepared = self.step(Step.PREPARED)
+        if prepared is None:
+            return True
+        folder = prepared["metadata-location"].rpartition("/")[0]
+        own, named = plain_texts([f"{self.home}/metadata", folder], self.io.properties)
+        return own == named
+
+    def metadata_files(self, *, later: bool = False, confirmed: bool = True) -> list[str]:
         """Return the existing metadata files that this migration wrote.
 
         Args:
             later: Whether to include those of commits since, and of other writers.
+            confirmed: Whether the entry confirms that there was a migration: without that, files
+                of Hive's may be in the folder, too.
         """
         writing = self.step(Step.WRITING)
         if writing is None:
             return []
         # Journals without the uuid were written by older versions.
-        of_attempt = _METADATA_FILE.replace("{0}", writing.get("unique", _UUID))
-        name = re.compile(_ANY_METADATA_FILE if later else of_attempt)
+        unique = _UUID if later else writing.get("unique") or _UUID
+        any_name = later and confirmed
+        name = re.compile(_ANY_METADATA_FILE if any_name else _METADATA_FILE.replace("{0}", unique))
         listed = (status.location for status in self.io.list(writing["folder"]))
         existing = set(writing["existing"])
         return [one for one in listed if one not in existing and name.fullmatch(one)]
 
     def added_files(self, *, partitions: bool) -> list[str]:
         """Return the files that a begun revert takes out of the table's folders."""
-        added: list[str] = (self.step(Step.REVERTING) or {"added": []})["added"]
+        added: list[str] = (self.step(Step.REVERTING) or {}).get("added") or []
         self.check_own(added, partitions=partitions)
         return added
 
@@ -293,7 +307,7 @@ class Journal:
         for attempt in range(self._attempts(Step.ADDING)):
             facts = self.step(Step.ADDING, attempt) or {"files": []}
             found |= dict.fromkeys(facts["files"])
-            stated = (FileStatus(*one) for one in facts.get("stated", ()))
+            stated = (FileStatus(*one) for one in facts.get("stated") or ())
             found |= {one.location: one for one in stated}
         return found
 
@@ -307,6 +321,8 @@ class Journal:
                 return
             with _reading(f"{self.location}/{name}"):
                 values = [tuple(one) for one in page["values"]]
+                if not all(map(_are_texts, page["values"])):
+                    raise ValueError("values of partitions are texts")
             yield from values
 
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
@@ -316,8 +332,8 @@ class Journal:
         if attempt < 0:
             return None
         found = self._json(_step_name(step, attempt))
-        for name, kind in _FACTS.get(step, {}).items():
-            if name in found and not kind(found[name]):
+        for name, is_kind in {"at-ms": _is_time, **_FACTS.get(step, {})}.items():
+            if not is_kind(found.get(name)):
                 raise self._foreign(step, f"its {name} is not what icecomb writes")
         if step is Step.WRITING:
             own, named = plain_texts(
@@ -439,13 +455,47 @@ def _is_uuid(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(_UUID, value) is not None
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value) and 0 <= value < _NO_TIME_MS
+
+
+def _are_statuses(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list)
+        and len(one) == _STATUS
+        and _is_text(one[0])
+        and all(map(_is_number, one[1:]))
+        for one in value
+    )
+
+
+def _or_none(is_kind: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or is_kind(value)
+
+
+_NO_TIME_MS: Final = 10**14
+"""A time that no clock has, and that still has a date."""
+_STATUS: Final = 4
 _FACTS: Final[Mapping[Step, Mapping[str, Callable[[object], bool]]]] = {
-    Step.WRITING: {"folder": _is_text, "existing": _are_texts, "unique": _is_uuid},
-    Step.PREPARED: {"uuid": _is_uuid, "metadata-location": _is_text},
-    Step.ADDING: {"files": _are_texts},
-    Step.REVERTING: {"added": _are_texts, "pointer": lambda it: it is None or _is_text(it)},
+    Step.WRITING: {"folder": _is_text, "existing": _are_texts, "unique": _or_none(_is_uuid)},
+    Step.PREPARED: {
+        "uuid": _is_uuid,
+        "metadata-location": _is_text,
+        "snapshot-id": _or_none(_is_number),
+        **dict.fromkeys(("partitions", "files", "rows"), _is_number),
+    },
+    Step.ADDING: {"files": _are_texts, "stated": _or_none(_are_statuses)},
+    Step.REVERTING: {
+        "added": _or_none(_are_texts),
+        "changed": _or_none(_are_texts),
+        "pointer": _or_none(_is_text),
+    },
 }
-"""What the recorded facts must be of which others follow."""
+"""What the recorded facts must be, beside the time that every step has."""
 
 
 def start_journal(
@@ -586,10 +636,13 @@ def _page_name(number: int) -> str:
 
 def _parsed(data: bytes, location: str) -> dict[str, Any]:
     try:
+        check_json(data)
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(
-            f"{location} is not JSON", hint="restore the journal from a backup", path=location
+            f"{location} is not JSON: {reason_of(error)}",
+            hint="restore the journal from a backup",
+            path=location,
         ) from error
     if not isinstance(raw, dict):
         raise CorruptFileError(

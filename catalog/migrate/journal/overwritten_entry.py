@@ -54,8 +54,14 @@ class OverwrittenEntry:
         )
 
 
-def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> OverwrittenEntry | None:
-    """Return what was overwritten; None if the entry was not, or is another table's."""
+def find_overwritten(
+    io: FileIO, table: HiveTable, journal: Journal, *, trusted: bool = False
+) -> OverwrittenEntry | None:
+    """Return what was overwritten; None if the entry was not, or is another table's.
+
+    Args:
+        trusted: Whether to read metadata outside the table's folder that only the journal names.
+    """
     # No alter changes the creation time: only a table that was dropped and re-created has another.
     if table.is_iceberg or table.create_time != journal.table.create_time:
         return None
@@ -63,7 +69,7 @@ def find_overwritten(io: FileIO, table: HiveTable, journal: Journal) -> Overwrit
         return None
     if journal.reverted or journal.step(Step.RETURNED) is not None:
         return None
-    newest = _newest(io, table, journal)
+    newest = _newest(io, table, journal) if trusted or journal.is_at_home else None
     pointer = None if newest is None else newest.location
     return OverwrittenEntry(table.full_name, pointer, journal.finalized)
 
@@ -108,7 +114,7 @@ class RestoredEntries:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        changed = (journal.step(Step.REVERTING) or {}).get("changed", ())
+        changed = (journal.step(Step.REVERTING) or {}).get("changed") or ()
         self._changed = frozenset(changed)
 
     @property

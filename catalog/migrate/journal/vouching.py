@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.migrate.journal.journal import Journal
+from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
+from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.catalog.migrate.source.source import (
     classes_of,
@@ -24,7 +25,7 @@ from icecomb.catalog.migrate.source.source import (
 )
 from icecomb.catalog.migrate.source.source_files import plain_folders
 from icecomb.catalog.report.finding import Severity
-from icecomb.format.errors import MigrationError
+from icecomb.format.errors import CorruptFileError, MigrationError, NoSuchFileError
 from icecomb.format.property.table_property import MIGRATION_DIGEST
 
 if TYPE_CHECKING:
@@ -91,13 +92,51 @@ def check_vouched(context: MigrationContext, table: HiveTable, journal: Journal)
         )
 
 
+def check_moved(
+    context: MigrationContext, table: HiveTable, journal: Journal, files: list[str]
+) -> None:
+    """Check that data files may be moved aside because a journal, or metadata, says so.
+
+    Args:
+        context: The context of the table.
+        table: The current entry, of a Hive table.
+        journal: The journal of its migration.
+        files: The locations of the files.
+
+    Raises:
+        MigrationError: If there are some, and the entry does not show that it was migrated.
+    """
+    if not files or is_confirmed(context, table, journal):
+        return
+    raise MigrationError(
+        f"Nothing vouches for {journal.location}, the journal of a migration of "
+        f"{table.full_name}: {len(files)} files would be moved out of the Hive table that it says "
+        f"were added since, such as {files[0]}; nothing was touched",
+        hint=_REMEDY,
+        table=table.full_name,
+    )
+
+
+def is_confirmed(context: MigrationContext, table: HiveTable, journal: Journal) -> bool:
+    """Return whether a Hive table's entry, or the administrator, says that it was migrated."""
+    shown = table.metadata_location == journal.marker
+    return context.trust_journal or bool(journal.digests) or shown
+
+
 def _contradictions(context: MigrationContext, table: HiveTable, journal: Journal) -> Iterator[str]:
     """Yield what is otherwise in a journal than the metastore shows, or not shown by it."""
     old, settings = journal.table, context.io.properties
     if old.owner != table.owner:
         yield f"it gives the table to {old.owner}, the metastore to {table.owner}"
     location, told = table.storage.location or "", old.storage.location or ""
-    home, same = plain_folders(settings, [location, told])
+    home, same, found = plain_folders(settings, [location, told, journal.home])
+    if home != found:
+        yield f"it is in {journal.home}, the table in {location}"
+    if not journal.is_at_home:
+        place = (journal.step(Step.PREPARED) or {})["metadata-location"]
+        yield f"it names {place}, which is not in the table's folder of metadata"
+    elif not _made_by_it(context, table, journal):
+        yield "no snapshot of the table says that a migration made it"
     if home != same:
         yield f"it says that the table is in {told}, the metastore says {location}"
     shape, as_told = ((one.storage, one.partition_keys, one.table_type) for one in (table, old))
@@ -133,6 +172,26 @@ def _contradictions(context: MigrationContext, table: HiveTable, journal: Journa
             f"it has {outside} partitions in folders of which the metastore does not say that they "
             f"are the table's: {first}"
         )
+
+
+def _made_by_it(context: MigrationContext, table: HiveTable, journal: Journal) -> bool:
+    """Return whether an Iceberg table has the snapshot of a migration."""
+    from icecomb.format.spec.metadata_file import read_metadata
+
+    prepared = journal.step(Step.PREPARED) or {}
+    snapshot_id, first = prepared.get("snapshot-id"), prepared.get("metadata-location")
+    if not table.is_iceberg or snapshot_id is None:
+        return True
+    for location in (table.metadata_location, first):
+        try:
+            found = read_metadata(context.io, location or "").snapshot_by_id(snapshot_id)
+        except (NoSuchFileError, CorruptFileError):
+            if location != first or table.metadata_location == first:
+                return True  # what follows says that it is gone
+            continue
+        if found is not None:
+            return MIGRATED_FROM in (found.summary or {})
+    return False
 
 
 def _folders(

@@ -21,6 +21,7 @@ from icecomb.catalog.migrate.journal.context import (
 )
 from icecomb.catalog.migrate.journal.dropped_partitions import DroppedPartitions
 from icecomb.catalog.migrate.journal.file_history import TAKEN_IN, FileHistory
+from icecomb.catalog.migrate.journal.folder_journals import was_migrated
 from icecomb.catalog.migrate.journal.journal import FOLDER, Journal, Step, kept_files, lasting_id
 from icecomb.catalog.migrate.journal.late_write import find_changes
 from icecomb.catalog.migrate.journal.overwritten_entry import (
@@ -28,7 +29,12 @@ from icecomb.catalog.migrate.journal.overwritten_entry import (
     find_overwritten,
     folders_of,
 )
-from icecomb.catalog.migrate.journal.vouching import check_vouched, unconfirmed
+from icecomb.catalog.migrate.journal.vouching import (
+    check_moved,
+    check_vouched,
+    is_confirmed,
+    unconfirmed,
+)
 from icecomb.format.errors import (
     CommitFailedError,
     FileAlreadyExistsError,
@@ -345,9 +351,15 @@ class Reversal:
         journal = self._context.journal(table)
         if journal is None:
             home = self._context.journals(table).home.rstrip("/")
+            named = (
+                "; `--trust-journal` (trust_journal=True) also looks in the folder that its "
+                "metadata names: make sure that it is the table's"
+                if was_migrated(table) and not self._context.trust_journal
+                else ""
+            )
             raise MigrationError(
                 f"{table.full_name} has no migration to revert",
-                hint=f"there is no journal in {home}/{FOLDER}",
+                hint=f"there is no journal in {home}/{FOLDER}{named}",
                 table=table.full_name,
             )
         self._check_way_back(table, journal)
@@ -405,7 +417,9 @@ class Reversal:
         """Finish where the entry is a Hive table: converted back, not converted, or overwritten."""
         plan = RevertPlan(table.full_name, journal.partition_count)
         facts: dict[str, list[str]] = {"added": []}
-        overwritten = find_overwritten(self._context.io, table, journal)
+        overwritten = find_overwritten(
+            self._context.io, table, journal, trusted=self._context.trust_journal
+        )
         begun = journal.step(Step.REVERTING) is not None
         # An attempt before the conversion left metadata files of its own, by their names.
         if begun or overwritten is not None:
@@ -424,6 +438,8 @@ class Reversal:
             return plan
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
+        check_moved(self._context, table, journal, [*added, *facts["added"]])
+        confirmed = is_confirmed(self._context, table, journal)
         journal.check_own(facts["added"], partitions=True)
         self._check_within_reach(table, journal, facts["added"])
         # Under the lock: a run about to convert the entry checks for the files that are moved.
@@ -447,26 +463,29 @@ class Reversal:
                     self._context.entry.tidy(restored, journal.marker, lock)
             elif not self._context.fence_conversion(journal, now, lock):
                 raise _changed(table)
-            self._set_aside(journal, added)
+            self._set_aside(journal, added, confirmed=confirmed)
         return replace(plan, done=True)
 
-    def _set_aside(self, journal: Journal, added: list[str]) -> None:
+    def _set_aside(self, journal: Journal, added: list[str], *, confirmed: bool = True) -> None:
         location = journal.home
+        # Whoever may write to the folder of copies need not be the one who may write to this.
+        aside = f"{location}/{FOLDER}/{journal.migration_id}"
         # Not the locations: HDFS allows no colon in names.
         home, *paths = plain_paths([location, *added], self._context.io.properties)
         for name, path in zip(added, paths, strict=True):
             if self._context.io.exists(name):
                 inside = path.startswith(f"{home}/")
                 inner = f"added/{path[len(home) + 1 :]}" if inside else f"elsewhere{path}"
-                self._move(name, f"{journal.location}/{inner}")
+                self._move(name, f"{aside}/{inner}")
             self._remove_emptied(name, location)
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
             # Without a requested conversion, files of other writers are not commits to this table.
             converted = journal.step(Step.SWAPPED) or journal.step(Step.REVERTING)
-            for location in journal.metadata_files(later=converted is not None):
+            later = converted is not None
+            for location in journal.metadata_files(later=later, confirmed=confirmed):
                 name = location[len(folder) + 1 :]
-                self._move(location, f"{journal.location}/metadata/{name}")
+                self._move(location, f"{aside}/metadata/{name}")
             remove_empty_folder(self._context.io, folder)
         self._context.discard_footers(journal.home)
         journal.record(Step.REVERTED)
@@ -493,7 +512,7 @@ class Reversal:
 
 def _fact(journal: Journal, name: str) -> Any:
     prepared = journal.step(Step.PREPARED)
-    if prepared is None:
+    if prepared is None or name not in prepared:
         raise MigrationError(
             f"The journal {journal.location} does not say how far the migration went",
             hint="look into it; it holds the old table",

@@ -43,9 +43,10 @@ def verify(context: MigrationContext) -> Comparison:
         )
     journal, prepared = found
     context.require_metadata(table)
-    metadata = _metadata(context, table.metadata_location or "", prepared["snapshot-id"])
+    snapshot_id = prepared.get("snapshot-id")
+    metadata = _metadata(context, table.metadata_location or "", snapshot_id)
     comparison = Comparison()
-    tasks = _tasks(context, metadata, prepared["snapshot-id"])
+    tasks = _tasks(context, metadata, snapshot_id)
     if added := set(journal.added()):
         now = _tasks(context, metadata, metadata.current_snapshot_id)
         tasks |= {path: task for path, task in now.items() if path in added}
@@ -59,7 +60,7 @@ def verify(context: MigrationContext) -> Comparison:
         comparison.differ(description)
     pairs = _pairs(context, journal, tasks, comparison, dropped, {*late.replaced, *late.gone})
     comparison.finished = journal.step(Step.CLEANED) is not None
-    snapshot = metadata.snapshot_by_id(prepared["snapshot-id"])
+    snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
     schema_id = snapshot.schema_id if snapshot is not None else None
     schema = metadata.schema() if schema_id is None else metadata.schema_by_id(schema_id)
     defaults = column_defaults(journal.table).values(schema)

@@ -355,10 +355,10 @@ def test_a_revert_beside_an_apply_of_the_same_table_leaves_one_whole_table(
         assert written.wait(60)
         monkeypatch.setattr(applying.Takeover, "_write_metadata", write)
 
-        def late_set_aside(*arguments: Any) -> None:
+        def late_set_aside(*arguments: Any, **options: Any) -> None:
             reverting_now.set()
             wait([applied], timeout=1)  # it waits for the lock
-            set_aside(*arguments)
+            set_aside(*arguments, **options)
 
         monkeypatch.setattr(reverting.Reversal, "_set_aside", late_set_aside)
         migrate.revert(pair.catalog, pair.first.name, dry_run=False)

@@ -6,6 +6,7 @@ import pytest
 
 from icecomb.catalog.paimon.data_type import nested_fields
 from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.snapshot import read_snapshot
 from icecomb.catalog.paimon.table_schema import read_table_schema
 from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import CorruptFileError, NoSuchTableError, UnsupportedError
@@ -54,6 +55,20 @@ def test_the_specifications_example_is_written_as_it_was_read():
     schema = read_table_schema(EXAMPLE, "schema-0")
     assert schema.to_text() == EXAMPLE
     assert [f.field_type.nullable for f in schema.fields] == [False, True, True, True]
+
+
+def test_more_values_than_any_schema_has_are_not_parsed(monkeypatch):
+    monkeypatch.setenv("ICECOMB_MAX_JSON_VALUES", "3")
+    for text in (EXAMPLE, EXAMPLE.encode()):
+        with pytest.raises(CorruptFileError, match="more values than the limit"):
+            read_table_schema(text, "schema-0")
+
+
+def test_more_values_than_any_snapshot_has_are_not_parsed(monkeypatch, tmp_path):
+    monkeypatch.setenv("ICECOMB_MAX_JSON_VALUES", "3")
+    (tmp_path / "snapshot-1").write_text('{"version": 3, "x": [0, 0, 0, 0]}')
+    with pytest.raises(CorruptFileError, match="more values than the limit"):
+        read_snapshot(FileIO(), f"{tmp_path}/snapshot-1")
 
 
 def test_unknown_members_are_kept_at_every_depth():

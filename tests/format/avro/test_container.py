@@ -31,3 +31,11 @@ def test_more_than_a_block_can_hold_is_damage(count: int, block: bytes, codec: s
     with pytest.raises(CorruptFileError, match=r"a block states .* more than"):
         parse_container(container(count, block, codec), "m.avro")
     assert parse_container(container(2, b"\x02\x04", "null"), "m.avro").record_count == 2
+
+
+def test_more_values_than_any_schema_has_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICECOMB_MAX_JSON_VALUES", "20")
+    schema = {**SCHEMA, "odd": [0] * 30}
+    data = header_bytes({"avro.schema": json.dumps(schema), "avro.codec": "null"}, SYNC)
+    with pytest.raises(CorruptFileError, match="more values than the limit"):
+        parse_container(data, "m.avro")

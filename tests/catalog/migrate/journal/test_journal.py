@@ -88,7 +88,7 @@ def test_journals_of_older_versions_say_that_they_do_not_tell_it(tmp_path: Path)
 def planted(folder: Path, step: str, facts: dict[str, Any]) -> Journal:
     """A journal that somebody else wrote a step of."""
     journal = begin(FileIO(), folder)
-    (Path(journal.location) / f"step-{step}.json").write_text(json.dumps(facts))
+    (Path(journal.location) / f"step-{step}.json").write_text(json.dumps({"at-ms": 1, **facts}))
     (found,) = find_journals(FileIO(), str(folder))
     return found
 
@@ -137,14 +137,47 @@ def test_a_revert_takes_files_out_of_folders_of_the_table_only(tmp_path: Path) -
             Choices(),
         )
         file = Path(begun.location) / "step-reverting.json"
-        file.write_text(json.dumps({"added": added, "pointer": None}))
+        file.write_text(json.dumps({"at-ms": 1, "added": added, "pointer": None}))
         *_, journal = find_journals(FileIO(), str(table))
         with pytest.raises(CorruptFileError, match="nothing was touched"):
             journal.added_files(partitions=True)
-        file.write_text(json.dumps({"added": inside, "pointer": None}))
+        file.write_text(json.dumps({"at-ms": 1, "added": inside, "pointer": None}))
         assert journal.added_files(partitions=True) == inside
         with pytest.raises(CorruptFileError, match="nothing was touched"):
             journal.added_files(partitions=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("swapping", {}),
+        ("returned", {"at-ms": "x"}),
+        ("verified", {"at-ms": 10**30}),
+        ("unanswered", {"at-ms": True}),
+        ("writing", {"at-ms": 1, "existing": []}),
+        ("prepared", {"at-ms": 1, "uuid": UNIQUE}),
+        ("prepared", {"at-ms": 1, "uuid": UNIQUE, "metadata-location": "x", "rows": "many"}),
+        ("adding", {"at-ms": 1}),
+        ("adding", {"at-ms": 1, "files": ["x"], "stated": [["a"]]}),
+        ("adding", {"at-ms": 1, "files": ["x"], "stated": [["a", "x", {}, []]]}),
+        ("reverting", {"at-ms": 1, "changed": [1]}),
+    ],
+)
+def test_facts_that_icecomb_does_not_write_are_not_believed(
+    tmp_path: Path, name: str, facts: dict[str, Any]
+) -> None:
+    begun = begin(FileIO(), tmp_path)
+    (Path(begun.location) / f"step-{name}.json").write_text(json.dumps(facts))
+    (journal,) = find_journals(FileIO(), str(tmp_path))
+    with pytest.raises(CorruptFileError, match="is not what icecomb writes"):
+        journal.step(Step(name))
+
+
+def test_values_that_icecomb_does_not_write_are_not_believed(tmp_path: Path) -> None:
+    journal = begin(FileIO(), tmp_path)
+    (Path(journal.location) / "taken-00000.json").write_text(json.dumps({"values": ["1", {}]}))
+    with pytest.raises(CorruptFileError, match="not a journal of icecomb"):
+        list(journal.taken())
 
 
 def test_a_folder_that_no_journal_is_named_as_is_none(tmp_path: Path) -> None:

@@ -185,7 +185,11 @@ def test_commits_of_a_table_whose_entry_was_overwritten_are_told_and_can_be_reac
     copy = f"{table.name}_copy"
     assert table.catalog.register_table(copy, pointer).scan().to_arrow().num_rows == 2
     table.catalog.drop_table(copy)
-    migrate.revert(table.catalog, table.name, dry_run=False, allow_data_loss=True)
+    losing = {"dry_run": False, "allow_data_loss": True}
+    with pytest.raises(MigrationError, match="1 files would be moved out") as unvouched:
+        migrate.revert(table.catalog, table.name, **losing)
+    assert "--trust-journal" in (unvouched.value.hint or "")
+    migrate.revert(table.catalog, table.name, **losing, trust_journal=True)
     assert not (table.folder / "metadata").exists()
     assert set(table.files()) == {str(table.folder / "part-0.parquet")}
     assert migrate.apply(table.catalog, table.name).rows == 1
@@ -220,9 +224,8 @@ def test_a_plan_says_that_a_journal_cannot_be_read(make_hive_table: Any) -> None
 def journal(tmp_path: Any) -> Journal:
     old = HiveTable("db", "t", create_time=1)
     made = start_journal(FileIO(), str(tmp_path), old, [], Choices())
-    made.record(
-        Step.PREPARED, uuid=str(uuid4()), **{"metadata-location": f"{tmp_path}/metadata/1.json"}
-    )
+    location = {"metadata-location": f"{tmp_path}/metadata/1.json"}
+    made.record(Step.PREPARED, uuid=str(uuid4()), **location, partitions=0, files=0, rows=0)
     return made
 
 

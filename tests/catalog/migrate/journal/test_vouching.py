@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +70,38 @@ def prepared(journal: Journal, table: Any, **more: Any) -> None:
     uuid = table.entry.parameters.get("uuid", UNIQUE)
     location = table.entry.metadata_location or f"file:{table.folder}/metadata/1.metadata.json"
     facts = {"uuid": uuid, "snapshot-id": 1, "rows": 1, "files": 1, "partitions": 1, **more}
-    journal.record(Step.PREPARED, **{"metadata-location": location}, **facts)
+    journal.record(Step.PREPARED, **{"metadata-location": location, **facts})
+
+
+def as_copy(table: Any, journal: Journal) -> None:
+    """Leave only a journal's copy beside a table's folder."""
+    place = Path(journal.location.removeprefix("file:"))
+    beside = table.folder.parent / "_icecomb_journals" / table.folder.name
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(place, beside / place.name)
+    shutil.rmtree(table.folder / FOLDER)
+
+
+def native_journal(catalog: Any, name: str, folder: Path) -> Journal:
+    """A journal for a table that Iceberg always had."""
+    entry = catalog.client.table(*name.split("."))
+    storage = replace(
+        entry.storage,
+        input_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        output_format="org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        serde="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    )
+    old = replace(entry, storage=storage, parameters={}, wire=None)
+    journal = start_journal(FileIO(), f"file:{folder}", old, [], Choices())
+    place = f"file:{folder}/metadata"
+    journal.record(Step.WRITING, folder=place, existing=[], unique=UNIQUE)
+    snapshot = catalog.load_table(name).current_snapshot().snapshot_id
+    facts = {"uuid": entry.parameters["uuid"], "snapshot-id": snapshot, "rows": 1, "files": 1}
+    location = {"metadata-location": entry.metadata_location}
+    journal.record(Step.PREPARED, **location, **facts, partitions=0)
+    journal.record(Step.SWAPPED)
+    journal.record(Step.CLEANED)
+    return journal
 
 
 def elsewhere(partition: HivePartition, folder: Path) -> HivePartition:
@@ -149,6 +181,124 @@ class TestNeverMigrated:
         assert [one.name for one in metadata.iterdir()] == ["theirs.json"]
         assert two.entry == entry
         assert (private / "id_rsa").exists()
+
+    @pytest.mark.parametrize("copied", [False, True], ids=["beside its files", "as a copy"])
+    @pytest.mark.parametrize("keys", [{}, KEYS], ids=["whole", "partitioned"])
+    def test_metadata_of_others_moves_no_files(
+        self, make_hive_table: Any, private: Path, keys: dict[str, str], *, copied: bool
+    ) -> None:
+        """Its lists may name the rows of the Hive table as files that were added since."""
+        parts = {("1",): numbers(1)} if keys else None
+        table = make_hive_table({"id": "bigint"}, keys, parts, rows=None if keys else numbers(1))
+        journal = plant(table, *table.state)
+        prepared(journal, table, **{"metadata-location": f"file:{private}/1.metadata.json"})
+        journal.record(Step.SWAPPED)
+        if copied:
+            as_copy(table, journal)
+        error = refused(table, private, migrate.revert, **REVERT)
+        assert f"{private}/1.metadata.json" in error.message
+        assert table.files()
+
+    @pytest.mark.parametrize("keys", [{}, KEYS], ids=["whole", "partitioned"])
+    def test_files_that_were_added_to_it_are_moved_for_who_looked(
+        self, make_hive_table: Any, private: Path, keys: dict[str, str]
+    ) -> None:
+        parts = {("1",): numbers(1)} if keys else None
+        table = make_hive_table({"id": "bigint"}, keys, parts, rows=None if keys else numbers(1))
+        folder = next(iter(table.files())).rpartition("/")[0]
+        named = Path(folder) / f"00000-0-{UNIQUE}-0-00001.parquet"
+        Path(next(iter(table.files()))).rename(named)
+        journal = plant(table, *table.state)
+        prepared(journal, table)
+        journal.record(Step.SWAPPED)
+        error = refused(table, private, migrate.revert, **REVERT)
+        assert "--trust-journal" in (error.hint or "")
+        assert str(named) in error.message
+        assert named.exists()
+
+    @pytest.mark.parametrize("copied", [False, True], ids=["beside its files", "as a copy"])
+    def test_a_begun_revert_moves_no_files_that_nothing_confirms(
+        self, make_hive_table: Any, private: Path, *, copied: bool
+    ) -> None:
+        table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+        journal = plant(table, *table.state)
+        added = [f"file:{one}" for one in table.files()]
+        journal.record(Step.REVERTING, added=added, pointer=None)
+        if copied:
+            as_copy(table, journal)
+        error = refused(table, private, migrate.revert, **REVERT)
+        assert "--trust-journal" in (error.hint or "")
+        assert table.files()
+
+    def test_an_overwritten_entry_keeps_files_in_a_folder_called_like_that_of_metadata(
+        self, make_hive_table: Any
+    ) -> None:
+        table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+        rows = table.folder / "metadata" / "part-0.avro"
+        rows.parent.mkdir()
+        rows.write_bytes(b"rows")
+        journal = plant(table, *table.state)
+        prepared(journal, table)
+        journal.record(Step.SWAPPED)
+        migrate.revert(table.catalog, table.name, **REVERT)
+        assert rows.read_bytes() == b"rows"
+
+    def test_a_table_of_iceberg_has_no_journal(self, catalog: Any, tmp_path: Path) -> None:
+        """Whoever may write beside its folder may write one there."""
+        name = f"{MADE}.native"
+        made = catalog.create_table(name, numbers(1).schema, location=f"file:{tmp_path}/native")
+        made.append(numbers(1))
+        entry = catalog.client.table(*name.split("."))
+        for migrated in (False, True):
+            if migrated:
+                with catalog.load_table(name).transaction() as change:
+                    change.set_properties({"migrated": "true"})
+            planted = native_journal(catalog, name, tmp_path / "native")
+            before = catalog.client.table(*name.split("."))
+            for verb, options in (
+                (migrate.apply, {}),
+                (migrate.revert, REVERT),
+                (migrate.finalize, {"unverified": True}),
+            ):
+                with pytest.raises(IcecombError) as caught:
+                    verb(catalog, name, **options)
+                if migrated:
+                    assert "--trust-journal" in (caught.value.hint or "")
+            assert catalog.client.table(*name.split(".")) == before
+            assert planted.step(Step.REVERTING) is None
+        catalog.drop_table(name)
+        assert entry.is_iceberg
+
+    def test_the_journal_of_a_folder_that_metadata_names_is_not_believed(
+        self, make_hive_table: Any, private: Path
+    ) -> None:
+        table = make_hive_table({"id": "bigint"}, rows=numbers(1))
+        other = make_hive_table({"id": "bigint"}, rows=numbers(2))
+        old = table.entry
+        migrate.apply(table.catalog, table.name)
+        migrate.apply(other.catalog, other.name)
+        table.forget_journal()
+        for folder in (table.folder, other.folder):
+            shutil.rmtree(folder / FOLDER)
+            shutil.rmtree(folder.parent / "_icecomb_journals" / folder.name)
+        pointer = Path((table.entry.metadata_location or "").removeprefix("file:"))
+        pointer.write_text(
+            json.dumps({**json.loads(pointer.read_text()), "location": f"file:{other.folder}"})
+        )
+        there = sorted((other.folder / "metadata").iterdir())
+        journal = plant(other, replace(old, wire=None), [])
+        snapshot = table.catalog.load_table(table.name).current_snapshot().snapshot_id
+        place = f"file:{other.folder}/metadata/{pointer.name}"
+        uuid = table.entry.parameters["uuid"]
+        prepared(
+            journal, other, **{"metadata-location": place, "uuid": uuid, "snapshot-id": snapshot}
+        )
+        journal.record(Step.SWAPPED)
+        journal.record(Step.CLEANED)
+        error = refused(table, private, migrate.revert, **REVERT)
+        assert "--trust-journal" in (error.hint or "")
+        assert table.entry.is_iceberg
+        assert sorted((other.folder / "metadata").iterdir()) == there
 
 
 def exchange(table: Any, name: str, change: Callable[[Any], Any]) -> None:
@@ -270,6 +420,28 @@ class TestMigrated:
             path.write_bytes(data)
         assert migrate.revert(two.catalog, two.name, dry_run=False).done
         assert two.state == before
+
+    @pytest.mark.parametrize("far", [False, True], ids=["own folders", "elsewhere"])
+    def test_no_metadata_says_that_files_of_hive_were_added_since(
+        self, make_hive_table: Any, tmp_path: Path, *, far: bool
+    ) -> None:
+        folders = [str(tmp_path / "far" / "1")] if far else None
+        table = make_hive_table({"id": "bigint"}, KEYS, {("1",): numbers(1)}, folders=folders)
+        before, (one,) = table.state, table.partitions
+        (place,) = Path((one.storage.location or "").removeprefix("file:")).iterdir()
+        migrate.apply(table.catalog, table.name)
+        table.catalog.load_table(table.name).append(
+            pa.table({"id": [2], "k": pa.array([1], pa.int32())})
+        )
+        pointer = Path((table.entry.metadata_location or "").removeprefix("file:"))
+        body = json.loads(pointer.read_text())
+        first = next(each for each in body["snapshots"] if "parent-snapshot-id" not in each)
+        del first["manifest-list"]
+        first["manifests"] = []
+        pointer.write_text(json.dumps(body))
+        assert migrate.revert(table.catalog, table.name, **REVERT).done
+        assert place.exists()
+        assert table.state == before
 
     def test_metadata_does_not_set_what_vouches(self, two: Any) -> None:
         migrate.apply(two.catalog, two.name)
@@ -418,6 +590,16 @@ class TestOlderVersions:
             assert two.catalog.client.grants.of(*name) == (there if trust else [])
             if not trust:
                 two.catalog.client.grants.add(*name, [EVE])
+
+
+def test_more_values_than_any_journal_has_are_not_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    io = FileIO()
+    start_journal(io, f"{tmp_path}/t", HiveTable("db", "t"), [], Choices())
+    monkeypatch.setenv("ICECOMB_MAX_JSON_VALUES", "3")
+    with pytest.raises(CorruptFileError, match="more values than the limit"):
+        find_journals(io, f"{tmp_path}/t")
 
 
 def test_what_was_compared_is_not_exchanged_afterwards(tmp_path: Path) -> None:
