@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ def linked_texts(
     """
     import pyarrow as pa
 
-    real = cache(os.path.realpath)
+    real = cache(_real)
 
     def followed(path: str) -> str:
         above, _, name = path.rpartition("/")
@@ -120,11 +120,22 @@ def linked_texts(
         found = f"{real(above or '/').rstrip('/')}/{name}"
         if not names:
             return found
-        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
+        return _real(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
 
     given = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())
     plain: list[str] = plain_locations(given, properties).to_pylist()
     return [followed(text) if text.startswith("/") else text for text in plain]
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError as error:  # a link became something else meanwhile
+        raise FileIOError(
+            f"Where {path} leads to cannot be told: {error.strerror}",
+            hint="Look who changes the folders, and repeat it.",
+            path=path,
+        ) from error
 
 
 def outside(
