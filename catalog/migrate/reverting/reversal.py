@@ -213,6 +213,8 @@ class Reversal:
             self._context.require_lock(lock)
             self._context.entry.convert_to_hive(old, pointer, journal.marker, lock)
             journal.record(Step.RETURNED)
+            # Once the marker is gone, the entry does not confirm any more what is moved.
+            self._move_added(journal, facts["added"])
             self._context.entry.tidy(old, journal.marker, lock)
         self._set_aside(journal, facts["added"])
         return replace(plan, done=True)
@@ -438,8 +440,12 @@ class Reversal:
             return plan
         if plan.loses_data and not allow_data_loss:
             raise RevertBlockedError(plan)
-        check_moved(self._context, table, journal, [*added, *facts["added"]])
         confirmed = is_confirmed(self._context, table, journal)
+        moved = [] if confirmed else [*added, *facts["added"]]
+        left = [name for name in moved if self._context.io.exists(name)]
+        check_moved(self._context, table, journal, left)
+        if not confirmed:
+            added, facts = [], {**facts, "added": []}
         journal.check_own(facts["added"], partitions=True)
         self._check_within_reach(table, journal, facts["added"])
         # Under the lock: a run about to convert the entry checks for the files that are moved.
@@ -458,6 +464,7 @@ class Reversal:
             elif begun:
                 if now.metadata_location == journal.marker:
                     journal.record(Step.RETURNED)  # before the marker is gone
+                    self._move_added(journal, added)
                 with self._context.noting_unanswered(journal, table):
                     restored = RestoredEntries(journal).table
                     self._context.entry.tidy(restored, journal.marker, lock)
@@ -466,10 +473,8 @@ class Reversal:
             self._set_aside(journal, added, confirmed=confirmed)
         return replace(plan, done=True)
 
-    def _set_aside(self, journal: Journal, added: list[str], *, confirmed: bool = True) -> None:
-        location = journal.home
-        # Whoever may write to the folder of copies need not be the one who may write to this.
-        aside = f"{location}/{FOLDER}/{journal.migration_id}"
+    def _move_added(self, journal: Journal, added: list[str]) -> None:
+        location, aside = journal.home, _aside(journal)
         # Not the locations: HDFS allows no colon in names.
         home, *paths = plain_paths([location, *added], self._context.io.properties)
         for name, path in zip(added, paths, strict=True):
@@ -478,6 +483,10 @@ class Reversal:
                 inner = f"added/{path[len(home) + 1 :]}" if inside else f"elsewhere{path}"
                 self._move(name, f"{aside}/{inner}")
             self._remove_emptied(name, location)
+
+    def _set_aside(self, journal: Journal, added: list[str], *, confirmed: bool = True) -> None:
+        self._move_added(journal, added)
+        aside = _aside(journal)
         if (writing := journal.step(Step.WRITING)) is not None:
             folder = writing["folder"]
             # Without a requested conversion, files of other writers are not commits to this table.
@@ -508,6 +517,12 @@ class Reversal:
         while f"{folder}/".startswith(f"{location}/data/"):
             remove_empty_folder(self._context.io, folder)
             folder = folder.rpartition("/")[0]
+
+
+def _aside(journal: Journal) -> str:
+    """Return the folder that files are moved to."""
+    # Whoever may write to the folder of copies need not be the one who may write to this.
+    return f"{journal.home}/{FOLDER}/{journal.migration_id}"
 
 
 def _fact(journal: Journal, name: str) -> Any:
