@@ -348,8 +348,8 @@ MUTATIONS = [
     Mutation(
         "all rows of the bucket of a value are taken to have that value",
         "format/expressions/projection.py",
-        "wanted = (Operation.EQ, Operation.IN) if inclusive else (Operation.NOT_EQ, Operation.NOT_IN)",
-        "wanted = (Operation.EQ, Operation.IN)",
+        "wanted = (PredicateOperation.EQ, PredicateOperation.IN) if inclusive else (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN)",
+        "wanted = (PredicateOperation.EQ, PredicateOperation.IN)",
         ("tests/format/expressions/test_projection.py",),
     ),
     Mutation(
@@ -369,8 +369,8 @@ MUTATIONS = [
     Mutation(
         "a file with some nulls is taken for one of nulls only",
         "format/expressions/metrics_evaluator.py",
-        "if operation is Operation.NOT_NULL:\n        return pc.invert(all_null)",
-        "if operation is Operation.NOT_NULL:\n        return _zero(_null_count(metrics, reference))",
+        "if operation is PredicateOperation.NOT_NULL:\n        return pc.invert(all_null)",
+        "if operation is PredicateOperation.NOT_NULL:\n        return _zero(_null_count(metrics, reference))",
         ("tests/format/expressions/test_nulls_and_nans_of_files.py",),
     ),
     Mutation(
