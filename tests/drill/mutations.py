@@ -348,8 +348,8 @@ MUTATIONS = [
     Mutation(
         "all rows of the bucket of a value are taken to have that value",
         "format/expressions/projection.py",
-        "wanted = (PredicateOperation.EQ, PredicateOperation.IN) if inclusive else (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN)",
-        "wanted = (PredicateOperation.EQ, PredicateOperation.IN)",
+        "if inclusive\n        else (PredicateOperation.NOT_EQ, PredicateOperation.NOT_IN)",
+        "",
         ("tests/format/expressions/test_projection.py",),
     ),
     Mutation(
