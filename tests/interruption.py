@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import gc
 import sys
 from collections.abc import Callable, Collection
-from types import FrameType
+from functools import cache
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import icecomb.catalog
@@ -15,6 +17,7 @@ import icecomb.format
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_BEFORE_EXIT = {"NOP", "SWAP"}
 _COUNTED = (*icecomb.format.__path__, *icecomb.catalog.__path__, contextlib.__file__)
 
 
@@ -55,7 +58,7 @@ class Interruption:
         return self._passed(frame, event, None)
 
     def _passed(self, frame: FrameType, event: str, _: Any) -> Any:
-        if event == "exception":
+        if event == "exception" or frame.f_lasti in _exits(frame.f_code):
             return self._passed
         if self.points == self._at:
             sys.settrace(None)
@@ -65,6 +68,26 @@ class Interruption:
             return None
         self.points += 1
         return self._passed
+
+
+@cache
+def _exits(code: CodeType) -> frozenset[int]:
+    """Return the places between a block of `with` and the call of its `__exit__`.
+
+    Python handles signals when a function begins and after a call, never there: a lock, whose `__exit__` is not
+    written in Python, is released for certain. One that is written in Python begins with a point of its own.
+    """
+    steps = list(dis.get_instructions(code))
+    found = set()
+    for place in range(len(steps) - 3):
+        nones = steps[place : place + 3]
+        after = steps[place + 3].opname in {"PRECALL", "CALL"}
+        if after and all((each.opname, each.argval) == ("LOAD_CONST", None) for each in nones):
+            first = place
+            while first and steps[first - 1].opname in _BEFORE_EXIT:
+                first -= 1
+            found.update(each.offset for each in steps[first : place + 3])
+    return frozenset(found)
 
 
 def points(call: Callable[[], object], within: Collection[str] = ()) -> int:

@@ -24,6 +24,16 @@ from icecomb.format.storage.file_io import FileIO
 from tests.interruption import interrupted, points
 
 
+def _is_left(guard: Any) -> bool:
+    """Return whether another thread gets a reentrant lock."""
+
+    def take() -> bool:
+        return bool(guard.acquire(timeout=1)) and guard.release() is None
+
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(take).result()
+
+
 class Queue:
     """A queue of threads."""
 
@@ -35,7 +45,7 @@ class Queue:
             self.lock.take(held, "t", 60, "a setting")
 
     def is_free(self) -> bool:
-        return not self.lock._waiting
+        return not self.lock._waiting and _is_left(self.lock._guard)
 
 
 class Processes:
@@ -81,7 +91,8 @@ class Connected:
             self.calls.pin(held)
 
     def is_free(self) -> bool:
-        return not self.calls.pool._lent and self.calls._pin is None
+        pool = self.calls.pool
+        return not pool._lent and self.calls._pin is None and _is_left(pool._guard)
 
 
 class Metastore:
