@@ -31,8 +31,7 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.holding import Holding, is_interrupt
-from icecomb.format.printable_text import printable
-from icecomb.format.property.property import without_secrets
+from icecomb.format.property.property import one_line
 from icecomb.format.property.table_property import (
     COMMIT_MAX_WAIT,
     COMMIT_MIN_WAIT,
@@ -337,7 +336,7 @@ def swapped(pointer: Pointer[V, M], base: V | None, new: V) -> Outcome:
     except Exception as error:
         if is_interrupt(error):
             raise
-        reason = printable(without_secrets(f"{type(error).__name__}: {error}"))
+        reason = one_line(f"{type(error).__name__}: {error}")
         return Unknown(reason, None, error)
 
 

@@ -19,6 +19,7 @@ from icecomb.format.avro.codec import Decompress, compressor, decompressor
 from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.avro.schema_size import SchemaSize, schema_size
+from icecomb.format.avro.varint import read_long
 from icecomb.format.errors import CorruptFileError, UnsupportedError, reason_of
 from icecomb.format.input_limit import TOO_DEEP, UNPACKED, check_json, unpacked_bytes
 
@@ -255,23 +256,6 @@ def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:
     for key, value in metadata.items():
         parts += (encode_string(key), encode_string(value))
     return b"".join((*parts, encode_long(0), sync))
-
-
-def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the number at an offset; return it with the offset after it.
-
-    It raises IndexError if the bytes end too early, and ValueError if the number is too long.
-    """
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")
 
 
 def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:

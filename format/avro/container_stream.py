@@ -12,8 +12,8 @@ from icecomb.format.avro.container import (
     damage_of,
     parsed_schema,
     read_header,
-    read_long,
 )
+from icecomb.format.avro.varint import read_long
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import unpacked_bytes
 

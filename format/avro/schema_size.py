@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from icecomb.format.avro.varint import read_long
 from icecomb.format.input_limit import FIXED, TYPES, UNPACKED, unpacked_bytes
 
 _LEAST: Final = {
@@ -222,13 +223,5 @@ class _Walk:
             raise ValueError("it ends too early")
 
     def _long(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._data[self._at]
-            self._at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-            if shift > 63:
-                raise ValueError("a number is too long")
+        value, self._at = read_long(self._data, self._at)
+        return value

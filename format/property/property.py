@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import unquote
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.printable_text import printable
 
 T = TypeVar("T")
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -246,6 +247,17 @@ def without_secrets(text: str) -> str:
     if _known is not None:
         text = _known.sub(HIDDEN, text)
     return _TOLD.sub(rf"\1{HIDDEN}", _USER_INFO.sub("", text))
+
+
+def one_line(said: object, most: int = 500) -> str:
+    """Return the first line of what a server said, printable and without secrets.
+
+    It is cut to `most` characters, and empty if the server said nothing.
+    """
+    # hidden before the text is cut: half of a secret would not be recognized
+    text = without_secrets(("" if said is None else str(said)).strip()[: 100 * most])
+    line = next(iter(text.splitlines()), "")
+    return printable(f"{line[:most]}..." if len(line) > most else line)
 
 
 def shown(key: str, value: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from icecomb.format.rows.values.varint import read_varint
+from icecomb.format.avro.varint import read_varint
 
 Data: TypeAlias = "bytes | memoryview"
 

@@ -9,8 +9,7 @@ from icecomb.format.errors import (
     FileIOError,
     IcecombError,
 )
-from icecomb.format.printable_text import printable
-from icecomb.format.property.property import without_secrets
+from icecomb.format.property.property import one_line
 from icecomb.format.storage.file_system import exists_already, is_missing
 
 MISSING = frozenset({"FileNotFoundException"})
@@ -48,12 +47,6 @@ class HdfsAnswerLostError(FileIOError):
 
 class HdfsDataLostError(FileIOError):
     """A data node lost the data sent to it; there is no file under the name."""
-
-
-def one_line(said: object) -> str:
-    """Return the first line of what a server said, for a message; empty if it said nothing."""
-    text = next(iter(str("" if said is None else said).strip().splitlines()), "")
-    return printable(without_secrets(f"{text[:500]}..." if len(text) > 500 else text))
 
 
 def failure(verb: str, location: str, exception: object, message: object) -> IcecombError:

@@ -24,7 +24,7 @@ from icecomb.format.call_log import timed
 from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.input_limit import METADATA, check_json
 from icecomb.format.process import user_name
-from icecomb.format.property.property import without_secrets
+from icecomb.format.property.property import one_line, without_secrets
 from icecomb.format.storage.delegation_token import (
     DelegationToken,
     find_tokens,
@@ -32,10 +32,9 @@ from icecomb.format.storage.delegation_token import (
 )
 from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.hdfs.address import HdfsAddress
-from icecomb.format.storage.hdfs.failure import not_hdfs, one_line
+from icecomb.format.storage.hdfs.failure import not_hdfs
 from icecomb.format.storage.hdfs.name_node import NAME_NODE_STATUS, ActiveNameNodes
 from icecomb.format.storage.hdfs.spnego import SpnegoAuth
-from icecomb.format.storage.hdfs.time_limit import timed_pools
 from icecomb.format.storage.hdfs.token_service import TokenServices
 from icecomb.format.storage.hdfs.upload import HdfsUpload
 from icecomb.format.storage.storage_property import (
@@ -52,6 +51,7 @@ from icecomb.format.storage.storage_property import (
     HDFS_USER,
     TOKEN_FILES,
 )
+from icecomb.format.storage.time_limit import timed_pools
 
 if TYPE_CHECKING:
     import requests

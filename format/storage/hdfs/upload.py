@@ -12,9 +12,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
-from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure, one_line
-from icecomb.format.storage.hdfs.time_limit import TimedResponse
+from icecomb.format.property.property import one_line
+from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.output_stream import Upload
+from icecomb.format.storage.time_limit import TimedResponse
 
 if TYPE_CHECKING:
     import ssl

@@ -29,7 +29,7 @@ from icecomb.format.errors import (
 from icecomb.format.holding import is_interrupt
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.log_filter import hide_secrets
-from icecomb.format.property.property import without_secrets
+from icecomb.format.property.property import one_line, without_secrets
 from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.failed_nodes import FailedDataNodes
@@ -39,7 +39,6 @@ from icecomb.format.storage.hdfs.failure import (
     HdfsDataLostError,
     failure,
     not_hdfs,
-    one_line,
     reach,
     unreachable,
 )
@@ -565,8 +564,7 @@ def _is_beyond_end(error: FileIOError) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    text = one_line(error) or type(error).__name__
-    return f"{text[:200]}..." if len(text) > 200 else text
+    return one_line(error, 200) or type(error).__name__
 
 
 def _location_of(path: str, reply: requests.Response, location: str) -> str:

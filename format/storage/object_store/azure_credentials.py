@@ -18,7 +18,7 @@ from icecomb.format.optional_library import optional_library
 from icecomb.format.property.property import remember_secret
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
 from icecomb.format.storage.object_store.client import UNREADABLE, told
-from icecomb.format.storage.object_store.rest_client import Signer
+from icecomb.format.storage.object_store.rest_client import Signer, limited_session
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
@@ -142,7 +142,14 @@ class _Renewed(Signer):
         )
         who = settings.client_id or "the application's default"
         super().__init__(who, settings.sources.get("client_id", "what azure-identity finds"))
-        others: dict[str, Any] = {"authority": settings.authority} if settings.authority else {}
+        from azure.core.pipeline.transport import RequestsTransport
+
+        self._session = limited_session()
+        # one that owned its session would close it after the first request
+        transport = RequestsTransport(session=self._session, session_owner=False)
+        others: dict[str, Any] = {"transport": transport}
+        if settings.authority:
+            others["authority"] = settings.authority
         self._account = settings.account
         self._lock = threading.Lock()
         self._token = ""
@@ -153,7 +160,9 @@ class _Renewed(Signer):
                 settings.tenant_id, settings.client_id, settings.client_secret, **others
             )
         elif settings.managed:
-            self._credential = identity.ManagedIdentityCredential(client_id=settings.client_id)
+            self._credential = identity.ManagedIdentityCredential(
+                client_id=settings.client_id, transport=transport
+            )
         elif settings.token_file is not None:
             self._credential = identity.WorkloadIdentityCredential(
                 tenant_id=settings.tenant_id,
@@ -168,6 +177,10 @@ class _Renewed(Signer):
                 workload_identity_tenant_id=settings.tenant_id,
                 **others,
             )
+
+    def close(self) -> None:
+        """Implement `Signer.close`."""
+        self._session.close()
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         with self._lock:

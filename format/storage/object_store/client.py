@@ -18,8 +18,7 @@ from typing import Final
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
-from icecomb.format.printable_text import printable
-from icecomb.format.property.property import without_secrets
+from icecomb.format.property.property import one_line
 
 PART: int = 8 << 20
 """Bytes of a part of an upload, and of the buffer of a small file."""
@@ -30,7 +29,6 @@ ReadPiece = Callable[[int], bytes]
 _ANSWER: Final = 64 << 20
 """The most bytes of a response that is not a file: a page of a list has some MiB."""
 _PIECE: Final = 1 << 20
-_SHOWN: Final = 500
 UNREADABLE: Final = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip
@@ -281,8 +279,7 @@ def parsed(verb: str, location: str) -> Iterator[None]:
 
 def told(text: str) -> str:
     """Return the first line of what a server says, printable and without secrets."""
-    lines = without_secrets(text[: 100 * _SHOWN]).strip().splitlines()
-    return printable(lines[0][:_SHOWN]) if lines else "no reason given"
+    return one_line(text) or "no reason given"
 
 
 def whole_answer(read: ReadPiece, verb: str, location: str) -> bytes:

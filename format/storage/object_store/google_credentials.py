@@ -11,7 +11,7 @@ from icecomb.format.optional_library import optional_library
 from icecomb.format.property.property import remember_secret
 from icecomb.format.storage.object_store.client import UNREADABLE, told
 from icecomb.format.storage.object_store.google_settings import GoogleSettings
-from icecomb.format.storage.object_store.rest_client import Signer
+from icecomb.format.storage.object_store.rest_client import Signer, limited_session
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
@@ -69,7 +69,7 @@ class _Renewed(Signer):
 
         self._lock = threading.Lock()
         try:
-            self._request = Request()
+            self._request = Request(limited_session())
             self._credentials: Any
             if settings.key_file is not None:
                 kind: Any = service_account.Credentials
@@ -77,7 +77,7 @@ class _Renewed(Signer):
                     settings.key_file, scopes=[_SCOPE]
                 )
             else:
-                self._credentials, _ = auth.default(scopes=[_SCOPE])
+                self._credentials, _ = auth.default(scopes=[_SCOPE], request=self._request)
         except OSError as error:
             raise ConfigurationError(
                 f"The key file {settings.key_file} cannot be read: {error.strerror}",

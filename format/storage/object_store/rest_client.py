@@ -13,6 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -31,7 +32,7 @@ from icecomb.format.storage.object_store.client import (
     whole_answer,
 )
 from icecomb.format.storage.object_store.creation import answered
-from icecomb.format.storage.object_store.store_pools import store_pools
+from icecomb.format.storage.time_limit import timed_pools
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
@@ -57,6 +58,43 @@ class Signer(ABC):
         """Sign and return the request."""
 
 
+def limited_session() -> Session:
+    """Return a session for a library that gets credentials: answers end, in time and in bytes."""
+
+    def read(response: Response, **_: Any) -> None:
+        request = response.request
+        raw = partial(response.raw.read, decode_content=True)
+        with closing(response.raw):
+            # requests offers no other place for it
+            response._content = whole_answer(raw, str(request.method), str(request.url))  # noqa: SLF001
+
+    # requests calls the hook before it reads the rest
+    session = _timed_session()
+    session.hooks["response"].append(read)
+    return session
+
+
+def _timed_session(**pool: Any) -> Session:
+    from requests import Session
+    from requests.adapters import HTTPAdapter
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
+            super().init_poolmanager(*sizes, **options)
+            self.poolmanager.pool_classes_by_scheme = timed_pools()
+
+        def proxy_manager_for(self, *proxy: Any, **options: Any) -> Any:
+            found: Any = super().proxy_manager_for(*proxy, **options)
+            found.pool_classes_by_scheme = timed_pools()
+            return found
+
+    hide_secrets("urllib3.connectionpool")
+    session = Session()
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, Adapter(**pool))
+    return session
+
+
 class RestClient(ObjectClient):
     """A client of one bucket over HTTP; None as `proxy` means no proxy of its own."""
 
@@ -80,25 +118,8 @@ class RestClient(ObjectClient):
         self.attempts = attempts
 
     def _connected(self) -> Session:
-        from requests import Session
-        from requests.adapters import HTTPAdapter
-
-        class Adapter(HTTPAdapter):
-            def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
-                super().init_poolmanager(*sizes, **options)
-                self.poolmanager.pool_classes_by_scheme = store_pools()
-
-            def proxy_manager_for(self, *proxy: Any, **options: Any) -> Any:
-                found: Any = super().proxy_manager_for(*proxy, **options)
-                found.pool_classes_by_scheme = store_pools()
-                return found
-
-        hide_secrets("urllib3.connectionpool")
-        session = Session()
         # wait for a free connection instead of opening more
-        adapter = Adapter(pool_maxsize=self._at_once, pool_block=True)
-        session.mount("https://", adapter)
-        session.mount("http://", adapter)
+        session = _timed_session(pool_maxsize=self._at_once, pool_block=True)
         session.headers.update({"User-Agent": "icecomb", "Accept-Encoding": "identity"})
         return session
 

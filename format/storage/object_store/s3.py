@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from icecomb.format.errors import IcecombError, NoSuchFileError
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
-from icecomb.format.property.property import remember_secret, without_secrets
+from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.object_store.client import (
     MarkedCompletion,
     ObjectClient,
@@ -31,7 +31,6 @@ from icecomb.format.storage.object_store.client import (
     parsed,
     told,
     torn,
-    whole_answer,
 )
 from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
@@ -43,9 +42,8 @@ from icecomb.format.storage.object_store.s3_failure import (
     no_bucket,
     refused,
 )
-from icecomb.format.storage.object_store.s3_session import boto_session
+from icecomb.format.storage.object_store.s3_session import boto_session, limit_answers
 from icecomb.format.storage.object_store.s3_settings import S3Settings
-from icecomb.format.storage.object_store.store_pools import boto_pools
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -484,29 +482,9 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     # bodies are small and in memory: `Expect: 100-continue` would cost a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
     _look_for_region_once(client)
-    _bound_answers(client)
+    limit_answers(client)
     hide_secrets("botocore", "urllib3.connectionpool")
     return client
-
-
-def _bound_answers(client: Any) -> None:
-    """Give the client's responses limits: of time, and of bytes unless they are files."""
-    http: Any = client._endpoint.http_session  # noqa: SLF001 - boto3 has no public way
-    http._pool_classes_by_scheme.update(boto_pools())  # noqa: SLF001 - as above
-    send = http.send
-
-    def sent(request: Any) -> Any:
-        # that of a role or of the machine is renewed
-        token = request.headers.get("X-Amz-Security-Token")
-        remember_secret(token.decode() if isinstance(token, bytes) else token)
-        is_file, request.stream_output = request.stream_output, True
-        found = send(request)
-        if not is_file or found.status_code >= 300:
-            with closing(found.raw):
-                found._content = whole_answer(found.raw.read, request.method, request.url)  # noqa: SLF001
-        return found
-
-    http.send = sent
 
 
 def _look_for_region_once(client: Any) -> None:

@@ -6,12 +6,17 @@ and logins of profiles); an assumed role is renewed here.
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.optional_library import optional_library
+from icecomb.format.property.property import remember_secret
+from icecomb.format.storage.object_store.client import whole_answer
+from icecomb.format.storage.time_limit import TimedResponse
 
 if TYPE_CHECKING:
+    import urllib3
+
     from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 
@@ -36,14 +41,21 @@ def boto_session(settings: S3Settings) -> Any:
     if keys is None:
         raise NoCredentialsError
     proxies = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None
-    fetcher = AssumeRoleCredentialFetcher(
-        client_creator=partial(
-            session._session.create_client,  # noqa: SLF001 - boto3 has no public way
+
+    def limited(service: str, **options: Any) -> Any:
+        client = session._session.create_client(  # noqa: SLF001 - boto3 has no public way
+            service,
+            **options,
             endpoint_url=settings.sts_endpoint,
             region_name=settings.sts_region or session.region_name or "us-east-1",
             verify=settings.ca_path,
             config=Config(proxies=proxies, connect_timeout=settings.connect_timeout_s),
-        ),
+        )
+        limit_answers(client)
+        return client
+
+    fetcher = AssumeRoleCredentialFetcher(
+        client_creator=limited,
         source_credentials=keys,
         role_arn=settings.role_arn,
         extra_args=dict(settings.role),
@@ -53,3 +65,42 @@ def boto_session(settings: S3Settings) -> Any:
         method="assume-role", refresh_using=fetcher.fetch_credentials
     )
     return boto3.session.Session(botocore_session=assumed, region_name=session.region_name)
+
+
+def limit_answers(client: Any) -> None:
+    """Give the client's responses limits: of time, and of bytes unless they are files."""
+    http: Any = client._endpoint.http_session  # noqa: SLF001 - boto3 has no public way
+    http._pool_classes_by_scheme.update(_timed_pools())  # noqa: SLF001 - as above
+    send = http.send
+
+    def sent(request: Any) -> Any:
+        # that of a role or of the machine is renewed
+        token = request.headers.get("X-Amz-Security-Token")
+        remember_secret(token.decode() if isinstance(token, bytes) else token)
+        is_file, request.stream_output = request.stream_output, True
+        found = send(request)
+        if not is_file or found.status_code >= 300:
+            with closing(found.raw):
+                found._content = whole_answer(found.raw.read, request.method, request.url)  # noqa: SLF001
+        return found
+
+    http.send = sent
+
+
+def _timed_pools() -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    """Return `timed_pools` for boto3, whose connections differ."""
+    from botocore import awsrequest
+
+    class Plain(awsrequest.AWSHTTPConnection):
+        response_class = TimedResponse  # type: ignore[assignment]
+
+    class Secure(awsrequest.AWSHTTPSConnection):
+        response_class = TimedResponse  # type: ignore[assignment]
+
+    class PlainPool(awsrequest.AWSHTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(awsrequest.AWSHTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}

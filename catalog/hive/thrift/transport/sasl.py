@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from icecomb.catalog.hive.thrift.transport.transport import Transport
 from icecomb.format.errors import MetastoreError
-from icecomb.format.printable_text import printable
+from icecomb.format.property.property import one_line
 from icecomb.format.storage.delegation_token import DelegationToken
 from icecomb.format.storage.kerberos import GssError, SecurityContext
 
@@ -68,7 +68,7 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
         body = transport.receive_raw(size)
         if status not in {_OK, _COMPLETE}:
             raise SaslError(
-                f"it refused the client: {printable(body[:500].decode(errors='replace'))}",
+                f"it refused the client: {one_line(body.decode(errors='replace'))}",
                 hint="look at the metastore's log, and check kerberos.principal or the token; name "
                 "its warehouse instead of its address if it is one of your own",
             )

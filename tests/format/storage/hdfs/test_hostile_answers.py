@@ -10,7 +10,7 @@ import pytest
 
 from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.file_io import FileIO
-from tests.format.storage.hdfs.test_time_limit import endless
+from tests.format.storage.test_time_limit import endless
 from tests.peers.listener import Answer, Listener
 
 JSON = {"Content-Type": "application/json"}

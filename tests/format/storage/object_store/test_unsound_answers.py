@@ -12,10 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
+import requests
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from icecomb.format.errors import FileIOError, FileStateUnknownError, IcecombError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import azure, client, creation, rest_client
+from icecomb.format.storage.object_store.azure_credentials import azure_signer
+from icecomb.format.storage.object_store.azure_settings import AzureSettings
+from icecomb.format.storage.object_store.google_credentials import google_signer
+from icecomb.format.storage.object_store.google_settings import GoogleSettings
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 MARKS = {"x-ms-request-id": "1", "x-amz-request-id": "1", "ETag": '"e"', "Last-Modified": DATE}
@@ -210,6 +217,40 @@ def test_what_is_no_file_is_bounded(store, server, status, monkeypatch):
     with pytest.raises(FileIOError, match="more than the"):
         io.create(f"{kind}://b/p/x", b"1")
     assert server.sent < 64 << 20
+
+
+def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
+    monkeypatch.setattr(client, "_ANSWER", 4 << 20)
+    server.answer = lambda *_: endless(200, **{"Content-Type": "text/xml"})
+    role = {
+        "s3.role-arn": "arn:aws:iam::123456789012:role/reader",
+        "fs.s3a.assumed.role.sts.endpoint": f"http://{server.address}",
+    }
+    io = FileIO({**settings("s3", server.address), **role})
+    with contextlib.closing(io), pytest.raises(FileIOError, match="more than the"):
+        io.exists("s3://b/p/x")
+    assert {each.split()[0] for each in server.asked} == {"POST"}
+    assert server.sent < 64 << 20
+
+
+def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, tmp_path):
+    monkeypatch.setattr(client, "_ANSWER", 4 << 20)
+    server.answer = lambda *_: endless(200, **{"Content-Type": "application/json"})
+    monkeypatch.setenv("IDENTITY_ENDPOINT", f"http://{server.address}/token")
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    named = {"type": "service_account", "client_email": "a@b", "private_key": key.decode()}
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps({**named, "token_uri": f"http://{server.address}/token"}))
+    for signer in (
+        azure_signer(AzureSettings(account="a", managed=True)),
+        google_signer(GoogleSettings(key_file=str(file))),
+    ):
+        with contextlib.closing(signer), pytest.raises(FileIOError, match="more than the"):
+            signer(requests.Request("GET", "https://a.invalid/c").prepare())
+    assert server.sent < 128 << 20
 
 
 def test_a_stated_length_takes_no_memory(store, server, monkeypatch):

@@ -15,16 +15,29 @@ if TYPE_CHECKING:
 _HEAD: Final = 1 << 18
 """The most bytes of lines before a body, between its parts and after it: a server may go on
 answering `100 Continue`, or adding headers, without an end."""
+_INTERIM: Final = 16
 _PIECE: Final = 1 << 20
 """Bytes after which the time limit starts again: long files may take longer than the limit."""
 
 
 class TimedResponse(http.client.HTTPResponse):
-    """A response whose head and body together take no longer than the socket's timeout."""
+    """A response whose head and body together take no longer than the socket's timeout.
+
+    Few interim ones, such as `100 Continue`, may come before it.
+    """
+
+    _interim = 0
 
     def __init__(self, sock: socket.socket, *options: Any, **others: Any) -> None:
         super().__init__(sock, *options, **others)
         self.fp = _Bounded(_Timed(sock, self.fp.detach()))
+
+    def _read_status(self) -> tuple[str, int, str]:
+        self._interim += 1
+        if self._interim > _INTERIM:
+            raise http.client.HTTPException("more interim responses than any server sends")
+        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        return found
 
 
 class _Bounded(io.BufferedReader):
@@ -82,8 +95,12 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
+def _any_peer(*_: object) -> None:
+    """Allow requests to every host."""
+
+
 def timed_pools(
-    check_peer: Callable[[str, int, socket.socket], None],
+    check_peer: Callable[[str, int, socket.socket], None] = _any_peer,
 ) -> dict[str, type[urllib3.HTTPConnectionPool]]:
     """Return classes of connection pools with `TimedResponse` responses, by scheme.
 

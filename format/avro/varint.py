@@ -1,4 +1,4 @@
-"""Numbers of seven bits a byte, the lowest first: Protocol Buffers, Thrift's compact protocol."""
+"""Numbers of seven bits a byte, the lowest first: Avro, Protocol Buffers, Thrift's compact form."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ _LONGEST: Final = 63
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return the number at an offset, and the offset after it.
 
-    Raises:
-        IndexError: If the bytes end too early.
-        ValueError: If it has more than 64 bits.
+    It raises IndexError if the bytes end too early, and ValueError if there are more than 64 bits.
     """
     byte = data[at]
     at += 1
@@ -28,3 +26,9 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         shift += 7
         if shift > _LONGEST:
             raise ValueError("a number has more than 64 bits")
+
+
+def read_long(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    """Return the signed number, in zigzag form, at an offset, and the offset after it."""
+    number, at = read_varint(data, at)
+    return (number >> 1) ^ -(number & 1), at
