@@ -51,7 +51,7 @@ def parse_identifier(name: str | Iterable[str]) -> Identifier:
     if not parts or not all(parts):
         raise ValidationError(
             f"{name!r} is not a name: a part of it is empty",
-            hint="name a table as db.table, a namespace as db",
+            hint="Name a table as db.table, a namespace as db.",
         )
     return parts
 
@@ -62,7 +62,7 @@ def database_of(namespace: str | Iterable[str]) -> str:
     if len(parts) != 1 or not parts[0]:
         raise NoSuchNamespaceError(
             f"A namespace of a Hive metastore has one level, not {'.'.join(parts) or 'none'}",
-            hint="name one database",
+            hint="Name one database.",
         )
     return parts[0].lower()
 
@@ -73,7 +73,7 @@ def database_and_table(name: str | Iterable[str]) -> tuple[str, str]:
     if len(parts) != 2 or not all(map(_is_text, parts)):
         raise NoSuchTableError(
             f"There is no table {'.'.join(parts) or 'without a name'}",
-            hint="name it namespace.table",
+            hint="Name it namespace.table.",
         )
     return parts[0].lower(), parts[1].lower()
 

@@ -26,7 +26,7 @@ MINIMUM_VERSION: Final = 17
 """The oldest Java major version that Spark 4 and the embedded metastore run on."""
 
 _INSTALL_JRE: Final = (
-    "install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+    "Install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."
 )
 _INSTALL_JDK: Final = (
     "install a JDK, not only a runtime (Debian: apt-get install openjdk-17-jdk-headless), "
@@ -89,7 +89,7 @@ def private_cache(name: str) -> Path:
     from platformdirs import user_cache_path
 
     folder = user_cache_path("icecomb") / name
-    hint = "point XDG_CACHE_HOME at a folder of yours alone"
+    hint = "Point XDG_CACHE_HOME at a folder of yours alone."
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         real = folder.resolve()
@@ -128,7 +128,7 @@ def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) ->
     except OSError as error:
         raise JavaError(
             f"The compiled {name}.jar cannot be kept in {folder}: {error}",
-            hint="free space there, or point XDG_CACHE_HOME at a writable folder",
+            hint="Free space there, or point XDG_CACHE_HOME at a writable folder.",
         ) from error
     return jar
 
@@ -153,13 +153,13 @@ def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) ->
         except subprocess.TimeoutExpired as error:
             raise JavaError(
                 f"{javac} did not end within {_COMPILE_TIMEOUT_S:.0f} s",
-                hint="check whether the machine is overloaded, and try again",
+                hint="Check whether the machine is overloaded, and try again.",
             ) from error
         if done.returncode != 0:
             complaint = (done.stderr or done.stdout).strip()[-2000:]
             raise JavaError(
                 f"{jar.name} cannot be compiled by {javac}:\n{complaint}",
-                hint="check that JAVA_HOME names a complete JDK, and that the jars fit together",
+                hint="Check that JAVA_HOME names a complete JDK, and that the jars fit together.",
             )
         draft = Path(scratch) / jar.name
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:

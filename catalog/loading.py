@@ -105,6 +105,6 @@ def open_table(name: str | os.PathLike[str], **properties: Any) -> Table:
     catalog, _, table = name.partition(".")
     if "." not in table:
         raise ConfigurationError(
-            f"{name!r} is not catalog.namespace.table", hint="write it as local.sales.orders"
+            f"{name!r} is not catalog.namespace.table", hint="Write it as local.sales.orders."
         )
     return load_catalog(catalog, **properties).load_table(table)

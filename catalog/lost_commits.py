@@ -95,7 +95,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
     if plain in {current, *log}:
         raise ValidationError(
             f"{location} is in the history of {name}: it is not lost",
-            hint="nothing to do; `icecomb rollback` also undoes a rollback",
+            hint="Nothing to do; `icecomb rollback` also undoes a rollback.",
             table=name,
             path=location,
         )
@@ -104,7 +104,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
         raise ValidationError(
             f"{location} is a file of another table: its uuid is {lost.table_uuid}, that of {name} "
             f"is {now.table_uuid}",
-            hint="icecomb doctor names the files that fit",
+            hint="icecomb doctor names the files that fit.",
             table=name,
             path=location,
         )
@@ -114,7 +114,7 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
         raise ValidationError(
             f"{location} was written on the current metadata of {name}: no commit has followed it",
             hint=f"{shell_command('repair', name, '--to', location)} points to it, if it was "
-            "reported to its writer as committed",
+            "reported to its writer as committed.",
             table=name,
             path=location,
         )
@@ -124,14 +124,14 @@ def plan_reapplication(table: Table, location: str) -> LostLine:
             f"It is unknown where {location} and {name} forked: the table's metadata log does "
             "not reach back to there",
             hint=f"{shell_command('register', f'{name}_lost', location)} shows its rows; write "
-            "those that are missing to the table again",
+            "those that are missing to the table again.",
             table=name,
             path=location,
         )
     if not is_old(lost.last_updated_ms):
         raise ValidationError(
             f"{location} is younger than an hour: its writer may be about to try again",
-            hint="bring it back when it is an hour old",
+            hint="Bring it back when it is an hour old.",
             table=name,
             path=location,
         )

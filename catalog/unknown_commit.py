@@ -77,7 +77,7 @@ def commit_status(
         raise ValidationError(
             f"{metadata_location} is a file of another table: its uuid is {new.table_uuid}, that "
             f"of {'.'.join(table.name())} is {table.metadata.table_uuid}",
-            hint="the table was dropped and re-created since, or the file's name is wrong",
+            hint="The table was dropped and re-created since, or the file's name is wrong.",
         )
     checked = catalog.rejects_stale_swap(identifier, expectation_sent=expectation_sent)
     return _judge(table, new, metadata_location, named, checked=checked)
@@ -96,7 +96,7 @@ def remove_leftovers(catalog: Catalog, status: CommitStatus) -> None:
     if status.state is not CommitState.NOT_COMMITTED:
         raise ValidationError(
             f"Nothing is removed: the commit is {status.state}: {status.reason}",
-            hint="leave the files in place: they may be part of the table",
+            hint="Leave the files in place: they may be part of the table.",
         )
     catalog.io.delete(status.leftovers)
 

@@ -36,7 +36,7 @@ class InputLimit:
         if not (said.isascii() and said.isdigit() and int(said[:9]) > 0 and len(said) < 10):
             raise ConfigurationError(
                 f"{self.name} cannot be {said!r}",
-                hint=f"give a number of {self.unit}, or unset it: the default is {self.default}",
+                hint=f"Give a number of {self.unit}, or unset it: the default is {self.default}.",
             )
         return int(said)
 

@@ -40,7 +40,7 @@ def user_name() -> str:
     except (KeyError, OSError) as error:  # OSError from Python 3.13 on
         raise ConfigurationError(
             f"The system has no name for the user {os.getuid()} who runs this process",
-            hint="set HADOOP_USER_NAME to the name to act by",
+            hint="Set HADOOP_USER_NAME to the name to act by.",
         ) from error
 
 

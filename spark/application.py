@@ -164,7 +164,7 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
         raise ConfigurationError(
             "Spark is already running without icecomb's jar on its class path",
             hint="spark.stop() does not unload it: call icecomb.spark first in a new process, "
-            "or start Spark with the --conf lines of `icecomb spark-conf`",
+            "or start Spark with the --conf lines of `icecomb spark-conf`.",
         )
     if context is None:
         return
@@ -175,7 +175,7 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
     ):
         raise ConfigurationError(
             "A Spark session is already running without Hive support",
-            hint="stop it with spark.stop() before you ask for hive=True",
+            hint="Stop it with spark.stop() before you ask for hive=True",
         )
     for catalog in {name, SESSION_CATALOG}:
         prefix = f"spark.sql.catalog.{catalog}"
@@ -184,7 +184,7 @@ def _check_running(name: str, conf: dict[str, str]) -> None:
             if given is not None and given != conf.get(key):
                 raise ConfigurationError(
                     f"The running Spark session has another catalog {catalog!r} ({key}={given})",
-                    hint="take another name, or stop the session with spark.stop()",
+                    hint="Take another name, or stop the session with spark.stop()",
                 )
 
 

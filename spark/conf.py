@@ -69,11 +69,11 @@ def spark_conf(
     if not name.isidentifier():
         raise ConfigurationError(
             f"{name!r} cannot be the name of a Spark catalog",
-            hint="take letters, digits and underscores, for example lake",
+            hint="Take letters, digits and underscores, for example lake.",
         )
     if deploy_mode not in {"client", "cluster"}:
         raise ConfigurationError(
-            f"Spark has no deploy mode {deploy_mode!r}", hint="take client or cluster"
+            f"Spark has no deploy mode {deploy_mode!r}", hint="Take client or cluster."
         )
     if deploy_mode == "client":
         python = python or sys.executable

@@ -61,7 +61,7 @@ def spark_home(path: Path | None = None) -> SparkHome:
             return SparkHome(folder, match["version"], match["scala"])
     raise MissingDependencyError(
         f"{folder} holds no Spark: there is no jars/spark-core_*.jar",
-        hint="point SPARK_HOME at a Spark installation, or unset it to use the pyspark package",
+        hint="Point SPARK_HOME at a Spark installation, or unset it to use the pyspark package.",
     )
 
 
@@ -105,7 +105,7 @@ def compile_bridge(spark: SparkHome) -> Path:
     if not found:
         raise MissingDependencyError(
             f"icecomb is installed without a bridge for Spark {spark.minor} and its sources",
-            hint="reinstall it from a wheel: pip install --force-reinstall 'icecomb[spark]'",
+            hint="Reinstall it from a wheel: pip install --force-reinstall 'icecomb[spark]'",
         )
     return compile_jar(
         sources=found,
@@ -123,11 +123,11 @@ def _check_supported(spark: SparkHome) -> None:
     if _number(spark.minor) > max(map(_number, SUPPORTED)):
         raise UnsupportedError(
             f"{found} is newer than this icecomb, which knows Spark {known}",
-            hint="upgrade icecomb, or use a Spark that it knows: pip install 'icecomb[spark]'",
+            hint="Upgrade icecomb, or use a Spark that it knows: pip install 'icecomb[spark]'",
         )
     raise UnsupportedError(
         f"icecomb's bridge does not run on {found}",
-        hint=f"use Spark {known}: pip install 'icecomb[spark]'",
+        hint=f"Use Spark {known}: pip install 'icecomb[spark]'",
     )
 
 
@@ -145,8 +145,8 @@ def _check_java(spark: SparkHome) -> None:
         raise JavaError(
             f"{java} is Java {version}: icecomb's jar for Spark {spark.version} needs Java "
             f"{MINIMUM_VERSION} or later, on the driver and on the executors",
-            hint="set JAVA_HOME, spark.executorEnv.JAVA_HOME and, on YARN, "
-            "spark.yarn.appMasterEnv.JAVA_HOME to a Java 17",
+            hint="Set JAVA_HOME, spark.executorEnv.JAVA_HOME and, on YARN, "
+            "spark.yarn.appMasterEnv.JAVA_HOME to a Java 17.",
         )
 
 
@@ -178,5 +178,5 @@ def _configured_home() -> Path:
             return home
     raise MissingDependencyError(
         "There is no Spark: SPARK_HOME is not set, and pyspark is not installed",
-        hint="set SPARK_HOME to the cluster's Spark, or pip install 'icecomb[spark]'",
+        hint="Set SPARK_HOME to the cluster's Spark, or pip install 'icecomb[spark]'",
     )

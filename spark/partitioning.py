@@ -64,7 +64,7 @@ def partition_spec(transforms: Iterable[Mapping[str, Any]], schema: Schema) -> P
         if any(name == other.name for other in fields):
             raise ValidationError(
                 f"The table is partitioned by {name} twice",
-                hint="every column takes part with one transform of a kind",
+                hint="Every column takes part with one transform of a kind.",
             )
         transform.check(source.field_type)
         fields.append(
@@ -92,25 +92,25 @@ def iceberg_transform(spark: Mapping[str, Any]) -> tuple[Transform, list[str]]:
     if len(columns) != 1:
         raise UnsupportedError(
             f"Iceberg (format v1, v2) has no partition transform {name} of {len(columns)} columns",
-            hint="give every transform one column",
+            hint="Give every transform one column.",
         )
     if name in {"bucket", "truncate"}:
         if len(numbers) != 1 or type(numbers[0]) is not int or numbers[0] < 1:
             raise ValidationError(
                 f"{name} needs one number of at least 1",
-                hint=f"write it as {name}(16, {'.'.join(columns[0])})",
+                hint=f"Write it as {name}(16, {'.'.join(columns[0])}).",
             )
         return parse_transform(f"{name}[{numbers[0]}]"), columns[0]
     if name in {"identity", "void"} or name in _TIMES:
         if numbers:
             raise ValidationError(
                 f"{name} takes a column and no number",
-                hint=f"write it as {name}({'.'.join(columns[0])})",
+                hint=f"Write it as {name}({'.'.join(columns[0])}).",
             )
         return parse_transform(_TIMES.get(name, name)), columns[0]
     raise UnsupportedError(
         f"Iceberg has no partition transform {name!r}",
-        hint="it has identity, years, months, days, hours, bucket(n, c) and truncate(n, c)",
+        hint="It has identity, years, months, days, hours, bucket(n, c) and truncate(n, c).",
     )
 
 

@@ -194,7 +194,7 @@ def _check_has_no_nanoseconds(field_type: IcebergType, where: str = "") -> None:
     from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS
 
     if found := _nanoseconds(field_type):
-        others = "select the other columns by name, or read the table from Python"
+        others = "Select the other columns by name, or read the table from Python."
         asked = f"set the catalog's option {DOWNCAST_NANOSECONDS.key} to true to see microseconds, "
         raise UnsupportedError(
             f"Spark has no type for Iceberg's {found}{where}",
@@ -219,7 +219,7 @@ def check_has_type(field: NestedField, *, written: bool = False, downcast: bool 
         raise UnsupportedError(
             f"Column {field.name} cannot be {'written' if written else 'read'} by Spark: "
             f"{error.message}",
-            hint="write rows from Python" if written else error.hint,
+            hint="Write rows from Python." if written else error.hint,
             column=field.name,
         ) from error
 
@@ -252,7 +252,7 @@ def spark_type(iceberg_type: IcebergType) -> str | dict[str, Any]:
     if name is None:
         raise UnsupportedError(
             f"Spark has no type for Iceberg's {iceberg_type}",
-            hint="select the other columns by name, or read the table from Python",
+            hint="Select the other columns by name, or read the table from Python.",
         )
     return name
 
@@ -296,7 +296,7 @@ def iceberg_schema(struct: Mapping[str, Any]) -> Schema:
     if struct.get("type") != "struct":
         raise SchemaError(
             f"A table's schema must be a struct, not {struct.get('type')!r}",
-            hint="this is what Spark sent: please report it with the statement",
+            hint="This is what Spark sent: please report it with the statement.",
         )
     ids = itertools.count(1)
     return Schema(fields=_iceberg_fields(struct["fields"], ids, ()))
@@ -335,7 +335,7 @@ def _default(field: NestedField) -> Any:
         raise UnsupportedError(
             f"Column {field.name} has the default {field.initial_default}, and Spark is given "
             "those of simple types and structs only",
-            hint="read the table from Python",
+            hint="Read the table from Python.",
             column=field.name,
         )
     return value_to_json(field.field_type, field.initial_default)
@@ -416,7 +416,7 @@ def _no_such_type(name: str, path: tuple[str, ...]) -> UnsupportedError:
     where = f"column {'.'.join(path)}: " if path else ""
     return UnsupportedError(
         f"{where}Iceberg has no type for Spark's {name}",
-        hint="cast the column to a type Iceberg has, for example string, decimal or timestamp",
+        hint="Cast the column to a type Iceberg has, for example string, decimal or timestamp.",
     )
 
 

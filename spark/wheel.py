@@ -32,7 +32,7 @@ def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
     if not (_CHECKOUT / "pyproject.toml").is_file():
         raise ConfigurationError(
             f"{_CHECKOUT} is not a checkout of icecomb",
-            hint="clone the repository and run it there",
+            hint="Clone the repository and run it there.",
         )
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="icecomb-wheel-", dir=target.absolute()) as scratch:
@@ -55,7 +55,7 @@ def _pip_wheel(out: Path, sparks: Sequence[Path]) -> None:
     if done.returncode != 0:
         raise ConfigurationError(
             f"pip could not build the wheel:\n{done.stderr[-2000:].strip()}",
-            hint="look at pip's last lines above; it needs a JDK, setuptools and pyspark",
+            hint="Look at pip's last lines above; it needs a JDK, setuptools and pyspark.",
         )
 
 

@@ -64,8 +64,11 @@ PARTS = {
 }
 """Modules whose messages are parts of others: where these put them."""
 
-NAME = re.compile(r"icecomb|pip |[a-z_]+[.:_][a-z/_]")
+NAME = re.compile(r"icecomb|pip |hadoop |hdfs-native|int |`|[a-z_]+([.:_][a-z/_]|\()")
 """What stands in small letters at the head of a sentence, too: programs, settings, locations."""
+
+CODE = re.compile(r"(['\"`)>]|[=/.:]\S*[^.\s]|pip install .*)$")
+"""What no full stop follows: what is pasted."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Call:
         is_chosen: Whether it is raised, and its class was given to the function, or chosen in it.
         has_hint: Whether there is one, whatever is the case; `**` may hold one.
         begin: What the message begins with; empty if that is a value.
+        hints: What the hint may begin with and end with; a letter and a stop where that is a value.
     """
 
     path: str
@@ -89,6 +93,7 @@ class Call:
     is_chosen: bool
     has_hint: bool
     begin: str
+    hints: list[tuple[str, str]]
 
 
 @pytest.mark.parametrize("floor", FLOORS)
@@ -112,6 +117,18 @@ def test_every_message_is_a_sentence(floor):
         and call.function not in REASONS.get(call.path, ("", set()))[1]
     ]
     assert small == []
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_hint_is_a_sentence(floor):
+    _, calls = _source(floor)
+    found = []
+    for call in calls:
+        for begin, end in call.hints:
+            small = begin[:1].islower() and not NAME.match(begin)
+            if small or (end[-1:] not in {*".!?"} and not CODE.search(end)):
+                found.append(f"{call.path}:{call.line} {begin} ... {end[-30:]}")
+    assert found == []
 
 
 def test_options_of_the_shell_stand_in_its_commands():
@@ -190,8 +207,10 @@ def _source(floor: str) -> tuple[dict[str, set[str]], list[Call]]:
                     and name not in defined
                 )
                 if name[:1].isupper() or is_chosen:
-                    has_hint, begin = _has_hint(node), _begin(node)
-                    call = Call(where, node.lineno, name, function, is_chosen, has_hint, begin)
+                    has_hint, begin, hints = _has_hint(node), _begin(node), list(_hints(node))
+                    call = Call(
+                        where, node.lineno, name, function, is_chosen, has_hint, begin, hints
+                    )
                     calls.append(call)
     return classes, calls
 
@@ -224,6 +243,27 @@ def _has_hint(call: ast.Call) -> bool:
         for hint in hints
         for part in (hint, getattr(hint, "body", None), getattr(hint, "orelse", None))
     )
+
+
+def _hints(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """Both ends of each text that the hint may be."""
+    left = [word.value for word in call.keywords if word.arg == "hint"]
+    while left:
+        match left.pop():
+            case ast.Constant(value=str(text)):
+                yield text, text
+            case ast.JoinedStr(values=[first, *_] as parts):
+                begin, end = (
+                    str(part.value) if isinstance(part, ast.Constant) else "X."
+                    for part in (first, parts[-1])
+                )
+                yield begin, end
+            case ast.IfExp(body=body, orelse=orelse):
+                left += [body, orelse]
+            case ast.BoolOp(values=values):
+                left += values
+            case _:
+                pass
 
 
 def _name(call: ast.Call) -> str:

@@ -65,7 +65,7 @@ def add_files(
     if wanted and not loaded.spec().fields:
         raise ValidationError(
             f"Table {table} is not partitioned: --partition has nothing to select",
-            hint="leave --partition out",
+            hint="Leave --partition out.",
         )
     if "/" in source:
         relative = source.startswith(".") or (":" not in source and not source.startswith("/"))

@@ -111,7 +111,7 @@ def _findings(application: Application, table: str | None) -> Iterator[Finding]:
             raise UnsupportedError(
                 f"Catalog {application.catalog_name} has no metastore whose entry of {table} could "
                 "be examined",
-                hint=f"{shell_command('describe', table)} shows whether its files can be read",
+                hint=f"{shell_command('describe', table)} shows whether its files can be read.",
             )
         cluster = list(_cluster(catalog))
         yield from cluster

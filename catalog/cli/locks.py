@@ -109,5 +109,5 @@ def _find(catalog: HiveCatalog, lock_id: int) -> LockRow:
             return row
     raise ValidationError(
         f"The metastore has no lock {lock_id}",
-        hint="it may have been released or have expired: icecomb locks lists those that are held",
+        hint="It may have been released or have expired: icecomb locks lists those that are held.",
     )

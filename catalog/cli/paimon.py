@@ -270,6 +270,6 @@ def _position(place: str) -> Position:
     ):
         raise SchemaError(
             f"{json.dumps(place)} is not a position: first, last, after:X or before:X",
-            hint="use one of those four, with the name of a column for X",
+            hint="Use one of those four, with the name of a column for X.",
         )
     return Position(kind.upper(), reference or None)

@@ -205,7 +205,7 @@ def newest_of(pointer: Pointer[V, M], base: V) -> V:
     if base.uuid is not None and newest.uuid != base.uuid:
         raise CommitFailedError(
             f"{pointer.name} was dropped, and a new {base.kind} has its name",
-            hint=f"load the {base.kind} again and repeat the change, if the new one is meant",
+            hint=f"Load the {base.kind} again and repeat the change, if the new one is meant.",
             current=newest.location,
             **{base.kind: pointer.name},
         )
@@ -308,7 +308,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
         raise CommitStateUnknownError(
             f"{pointer.name}: it is unknown whether the commit happened: {outcome.reason}. "
             f"New metadata: {new.location}; current metadata: {seen}",
-            hint="nothing was deleted; before you repeat the commit, ask for its outcome: "
+            hint="Nothing was deleted; before you repeat the commit, ask for its outcome: "
             f"{shell_command('commit', 'settle', *checked, pointer.name, new.location)}",
             table=pointer.name,
             new=new.location,
@@ -317,7 +317,7 @@ def settle(pointer: Pointer[V, M], base: V | None, new: V) -> None:
     pointer.discard(new)
     raise CommitFailedError(
         f"{pointer.name}: {outcome.reason}",
-        hint="load the table again and repeat the change",
+        hint="Load the table again and repeat the change.",
         table=pointer.name,
         current=outcome.current,
     )
@@ -345,7 +345,7 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
     if "encryption.key-id" in metadata.properties:
         raise UnsupportedError(
             f"{name} is encrypted: icecomb cannot write to it",
-            hint="write to it with Iceberg Java",
+            hint="Write to it with Iceberg Java.",
             table=name,
         )
 
@@ -361,8 +361,8 @@ def check_format_version(name: str, metadata: TableMetadata, properties: Mapping
             f"{name} cannot have format version {metadata.format_version}: the catalog's "
             f"{FORMAT_VERSION_MAX.key} is {highest}, as other engines of the warehouse read "
             "nothing newer",
-            hint=f"use version {highest}; or raise {FORMAT_VERSION_MAX.key} once all engines that "
-            "read the table know the version",
+            hint=f"Use version {highest}; or raise {FORMAT_VERSION_MAX.key} once all engines that "
+            "read the table know the version.",
             table=name,
         )
 
@@ -401,7 +401,7 @@ def _used_up(
     return CommitFailedError(
         f"{name}: not committed after {attempts} attempts in {seconds:.1f} s; the last one: "
         f"{last.message if last else ''}",
-        hint="other writers were first each time: raise commit.retry.num-retries",
+        hint="Other writers were first each time: raise commit.retry.num-retries.",
         table=name,
         attempts=attempts,
     )

@@ -54,7 +54,7 @@ class FairLock:
             raise LockTimeoutError(
                 f"{name}: thread {holder!r} of this process has been committing to it for "
                 f"{timeout_s:g} s",
-                hint=f"wait for that commit, or raise {setting}",
+                hint=f"Wait for that commit, or raise {setting}.",
                 table=name,
             )
         if contended:
@@ -72,7 +72,7 @@ class FairLock:
                 raise CommitFailedError(
                     f"{name}: this thread is committing to it at this moment, and what "
                     "interrupted it, a signal handler or a finalizer, cannot commit meanwhile",
-                    hint="have the handler set a flag, and commit when the commit has returned",
+                    hint="Have the handler set a flag, and commit when the commit has returned.",
                     table=name,
                 )
 

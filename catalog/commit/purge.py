@@ -29,7 +29,7 @@ def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
     if not GC_ENABLED.of(metadata.properties):
         raise ValidationError(
             f"{name} cannot be purged: gc.enabled is false, its files may belong to other tables",
-            hint=f"drop it without purging. {deletion_remedy(metadata.properties, name)}",
+            hint=f"Drop it without purging. {deletion_remedy(metadata.properties, name)}",
             table=name,
         )
 
@@ -47,8 +47,8 @@ def check_no_folder_table(io: FileIO, name: str, location: str, metadata: TableM
             raise ValidationError(
                 f"{name} cannot be purged: its files are also those of a file-system table: "
                 f"{known}",
-                hint="drop it without purging; if nobody opens that folder as a table, "
-                f"delete {VERSION_HINT} and the metadata files that are named v<number> first",
+                hint="Drop it without purging; if nobody opens that folder as a table, "
+                f"delete {VERSION_HINT} and the metadata files that are named v<number> first.",
                 table=name,
                 path=known,
             )

@@ -32,7 +32,7 @@ class StaticPointer:
         """Refuse every table, as `MetadataPointer.check_writable`."""
         raise UnsupportedError(
             f"{self._location} was opened as a metadata file: such a table can only be read",
-            hint="open the table by its catalog, or by its folder, to change it",
+            hint="Open the table by its catalog, or by its folder, to change it.",
             path=self._location,
         )
 

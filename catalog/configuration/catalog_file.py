@@ -94,7 +94,7 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
         except RecursionError as error:
             raise ConfigurationError(
                 f"{path}:1: an alias in it refers to itself",
-                hint="remove the alias, or name what it stands for",
+                hint="Remove the alias, or name what it stands for.",
             ) from error
         default = found.default or default
         for name, properties in found.catalogs.items():
@@ -128,7 +128,7 @@ def _own_text(path: Path) -> str:
     raise ConfigurationError(
         f"{path} is not read: it belongs to user {status.st_uid}, others may write to it, or it is "
         "not a short text; it could send your credentials anywhere",
-        hint="remove it, or make it yours alone (chmod 600); or run icecomb in another folder",
+        hint="Remove it, or make it yours alone (chmod 600); or run icecomb in another folder.",
     )
 
 
@@ -157,18 +157,18 @@ def _read(path: Path) -> CatalogFile:
         line = mark.line + 1 if mark else 1
         raise ConfigurationError(
             f"{path}:{line}: not valid YAML: {error.problem or error.context}",
-            hint="correct the file; it looks like `catalog: {lake: {uri: thrift://host:9083}}`",
+            hint="Correct the file; it looks like `catalog: {lake: {uri: thrift://host:9083}}`",
         ) from error
     except (FileNotFoundError, NotADirectoryError):
         return CatalogFile()
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"{path}:1: not valid YAML: {error}", hint="correct the file: it is YAML in UTF-8"
+            f"{path}:1: not valid YAML: {error}", hint="Correct the file: it is YAML in UTF-8."
         ) from error
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be read: {error.strerror or error}",
-            hint="check the permissions of the file",
+            hint="Check the permissions of the file.",
         ) from error
     if root is None:
         return CatalogFile()
@@ -183,7 +183,7 @@ def _read(path: Path) -> CatalogFile:
         else:
             raise ConfigurationError(
                 f"{_position(path, node)}: there is no setting {key!r}",
-                hint=f"the top level has {' and '.join(_KEYS)}; properties stand below a catalog",
+                hint=f"The top level has {' and '.join(_KEYS)}; properties stand below a catalog.",
             )
     return CatalogFile(default, catalogs)
 
@@ -196,7 +196,7 @@ def _entries(path: Path, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
     if not isinstance(node, yaml.MappingNode):
         raise ConfigurationError(
             f"{_position(path, node)}: keys and values are expected here",
-            hint="write one key a line, as `uri: thrift://host:9083`, indented below its name",
+            hint="Write one key a line, as `uri: thrift://host:9083`, indented below its name.",
         )
     seen: set[str] = set()
     for key, value in node.value:
@@ -204,7 +204,7 @@ def _entries(path: Path, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
         if name in seen:
             raise ConfigurationError(
                 f"{_position(path, key)}: {name} stands here a second time",
-                hint="keep one of the two",
+                hint="Keep one of the two.",
             )
         seen.add(name)
         yield name, value
@@ -229,7 +229,7 @@ def _text(path: Path, node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise ConfigurationError(
             f"{_position(path, node)}: one value is expected here",
-            hint="write a text, a number, true or false, or a list of those",
+            hint="Write a text, a number, true or false, or a list of those.",
         )
     if node.tag.endswith(":bool"):
         truth = yaml.SafeLoader.bool_values[node.value.lower()]

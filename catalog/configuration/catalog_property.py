@@ -344,7 +344,7 @@ def check_names(catalog: str, settings: Mapping[str, Setting]) -> None:
             f"Catalog {catalog}: there is no setting {key!r} ({setting.source})",
             hint=f"Did you mean {near}?"
             if near
-            else f"the names without a dot are {', '.join(_PLAIN)}; docs/properties.md",
+            else f"The names without a dot are {', '.join(_PLAIN)}; docs/properties.md",
         )
 
 

@@ -103,7 +103,7 @@ class Configuration:
             source = self.settings["type"].source
             raise ConfigurationError(
                 f"Catalog {self.name}: there is no catalog type {kind!r} ({source})",
-                hint=f"one of {', '.join(TYPES)}",
+                hint=f"One of {', '.join(TYPES)}.",
             )
         return kind
 
@@ -115,7 +115,7 @@ class Configuration:
         return ConfigurationError(
             f"Catalog {self.name} is not configured: nothing says where its metastore is{some}",
             hint=f"{others}Name it by uri=thrift://host:9083, or choose type=hadoop with a "
-            "warehouse, or type=local for a metastore of your own",
+            "warehouse, or type=local for a metastore of your own.",
         )
 
 

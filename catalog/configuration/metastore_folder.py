@@ -136,7 +136,7 @@ class MetastoreFolder:
         except OSError as error:
             raise ConfigurationError(
                 f"The warehouse {self.text} cannot be used: {error.strerror or error}",
-                hint="name a local folder with free space that you may write to (warehouse=...)",
+                hint="Name a local folder with free space that you may write to (warehouse=...)",
                 path=self.text,
             ) from error
 
@@ -151,7 +151,7 @@ class MetastoreFolder:
         except Timeout:
             raise MetastoreError(
                 f"Another process is still starting the metastore of {self.text}",
-                hint=f"check {self.log}",
+                hint=f"Check {self.log}",
             ) from None
 
     def announced(self) -> RunningMetastore | None:
@@ -186,14 +186,14 @@ class MetastoreFolder:
             if owner != os.geteuid():
                 raise ConfigurationError(
                     f"The metastore of {self.text} belongs to the user {_user_name(owner)}",
-                    hint="only its owner can connect: name a warehouse of your own, or use a "
+                    hint="Only its owner can connect: name a warehouse of your own, or use a "
                     "metastore that serves several users (uri=thrift://...)",
                     path=self.text,
                 )
             if not stat.S_ISDIR(home.st_mode) or home.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise ConfigurationError(
                     f"{self.home} is a link, or others may write to it: its files are not believed",
-                    hint="make it a folder of yours alone (chmod 700), or name another warehouse",
+                    hint="Make it a folder of yours alone (chmod 700), or name another warehouse.",
                     path=self.text,
                 )
 

@@ -42,7 +42,7 @@ def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
     elif "://" in text:
         raise ConfigurationError(
             f"An embedded metastore needs a local warehouse or one in an object store, not {text}",
-            hint='use type="hive" with the uri of a metastore for a warehouse elsewhere',
+            hint='Use type="hive" with the uri of a metastore for a warehouse elsewhere.',
         )
     return Path(text).expanduser().absolute()
 

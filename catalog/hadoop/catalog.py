@@ -73,7 +73,7 @@ class HadoopCatalog(Catalog):
         if not warehouse:
             raise ConfigurationError(
                 f"Catalog {name} has no warehouse",
-                hint="name the folder of its tables: warehouse=/data/warehouse",
+                hint="Name the folder of its tables: warehouse=/data/warehouse",
             )
         self._root = absolute(warehouse, properties).rstrip("/")
         self.io = FileIO(self.properties)
@@ -100,14 +100,14 @@ class HadoopCatalog(Catalog):
             if above not in {None, _NAMESPACE}:
                 raise ValidationError(
                     f"{'.'.join(parts[:depth])} is {above}, not a namespace",
-                    hint="choose another name for the namespace",
+                    hint="Choose another name for the namespace.",
                 )
         try:
             self.io.create_folder(self._folder(parts))
         except FileAlreadyExistsError:
             raise NamespaceAlreadyExistsError(
                 f"{'.'.join(parts)} exists already: it is {self._kind(parts)}",
-                hint="use the existing one, or choose another name",
+                hint="Use the existing one, or choose another name.",
                 namespace=".".join(parts),
             ) from None
 
@@ -119,7 +119,7 @@ class HadoopCatalog(Catalog):
             if not self.io.delete_folder(self._folder(parts)):
                 raise NamespaceNotEmptyError(
                     f"Namespace {'.'.join(parts)} is not empty",
-                    hint="drop its tables and namespaces first",
+                    hint="Drop its tables and namespaces first.",
                 )
 
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
@@ -172,7 +172,7 @@ class HadoopCatalog(Catalog):
             raise ValidationError(
                 f"{'.'.join(parts)} cannot be at {location}: the location of a file-system table "
                 f"follows from its name, {folder}",
-                hint="leave the location out",
+                hint="Leave the location out.",
             )
         metadata = self.new_metadata(definition, folder)
         pointer = self._pointer(parts)
@@ -197,7 +197,7 @@ class HadoopCatalog(Catalog):
             raise ValidationError(
                 f"{'.'.join(table.name())} cannot be moved to {location}: a file-system table "
                 f"stays in its folder, {table.location()}",
-                hint="leave the location out",
+                hint="Leave the location out.",
             )
         return table.location()
 
@@ -233,7 +233,7 @@ class HadoopCatalog(Catalog):
         raise UnsupportedError(
             f"{'.'.join(source)} cannot be renamed to {'.'.join(target)}: its name is its folder, "
             "and its metadata names its files by that folder",
-            hint="register its metadata file under the new name, which leaves its files in place",
+            hint="Register its metadata file under the new name, which leaves its files in place.",
         )
 
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -273,8 +273,8 @@ class HadoopCatalog(Catalog):
             raise ValidationError(
                 f"{name} cannot be dropped without its files: the folder {self._folder(parts)} "
                 "is the table",
-                hint="drop it with purge_requested=True (purge_table, or --purge) to delete the "
-                "folder, or move the folder out of the warehouse to keep it",
+                hint="Drop it with purge_requested=True (purge_table, or --purge) to delete the "
+                "folder, or move the folder out of the warehouse to keep it.",
                 table=name,
             )
         super().check_drop(parts, metadata, purge_requested=purge_requested)
@@ -319,7 +319,7 @@ class HadoopCatalog(Catalog):
         if not all(map(_is_name, parts)) or self._kind(parts) != _NAMESPACE:
             raise NoSuchNamespaceError(
                 f"There is no namespace {'.'.join(parts)}",
-                hint="create it by create_namespace, or list the existing ones by list_namespaces",
+                hint="Create it by create_namespace, or list the existing ones by list_namespaces.",
                 namespace=".".join(parts),
             )
 
@@ -383,7 +383,7 @@ def catalog_of(folder: str, properties: Mapping[str, str]) -> tuple[HadoopCatalo
     if not name or place.endswith(METADATA_SUFFIXES):
         raise ValidationError(
             f"{folder} cannot be the folder of a table",
-            hint="name a folder below another one; a metadata file can only be read",
+            hint="Name a folder below another one; a metadata file can only be read.",
         )
     return HadoopCatalog("path", {**properties, "warehouse": root or "/"}), (name,)
 
@@ -426,7 +426,7 @@ def _check_new_name(parts: Identifier) -> None:
         if not _is_name(part) or ":" in part:
             raise ValidationError(
                 f"{'.'.join(parts)!r}: {part!r} cannot be the name of a folder",
-                hint=f"at most {_LONGEST_NAME} bytes, no slash, no colon, not . or ..",
+                hint=f"At most {_LONGEST_NAME} bytes, no slash, no colon, not . or ..",
             )
 
 
@@ -435,7 +435,7 @@ def _table_name(identifier: Name) -> Identifier:
     if not parts or not all(map(_is_name, parts)):
         raise NoSuchTableError(
             f"There is no table {'.'.join(parts) or 'without a name'}",
-            hint="name it namespace.table",
+            hint="Name it namespace.table.",
         )
     return parts
 
@@ -444,7 +444,7 @@ def _taken(parts: Identifier, kind: str) -> TableAlreadyExistsError:
     name = ".".join(parts)
     return TableAlreadyExistsError(
         f"{name} exists already: it is {kind}",
-        hint="choose another name, or drop it first",
+        hint="Choose another name, or drop it first.",
         table=name,
     )
 
@@ -452,5 +452,5 @@ def _taken(parts: Identifier, kind: str) -> TableAlreadyExistsError:
 def _no_properties(parts: Identifier) -> IcecombError:
     return UnsupportedError(
         f"Namespace {'.'.join(parts)} is a folder: it cannot have properties",
-        hint="leave them out, or use a catalog with a metastore",
+        hint="Leave them out, or use a catalog with a metastore.",
     )

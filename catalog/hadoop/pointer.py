@@ -102,9 +102,9 @@ class HadoopPointer:
         raise ValidationError(
             f"Files of {self._name} cannot be deleted from here: its folder is {self._folder}, but "
             f"its metadata names {location}, whose files may be needed by a table there",
-            hint=f"open {location} instead if that is this table by another path; else make this "
+            hint=f"Open {location} instead if that is this table by another path; else make this "
             f"one independent: {shell_command('table', 'relocate', newest)} --to <another folder> "
-            "--copy",
+            "--copy.",
             table=self._name,
             path=location,
         )
@@ -134,7 +134,7 @@ class HadoopPointer:
             raise self._missing()
         raise NoSuchIcebergTableError(
             f"{self._name} is not a file-system table: {other} belongs to a catalog",
-            hint="open it by that catalog, or open the metadata file itself to read it",
+            hint="Open it by that catalog, or open the metadata file itself to read it.",
             table=self._name,
             path=other,
         )
@@ -172,14 +172,14 @@ class HadoopPointer:
         if METADATA_PATH.key in metadata.properties:
             raise ValidationError(
                 f"{self._name}: a file-system table cannot have {METADATA_PATH.key}",
-                hint="its metadata is found in its own folder only; remove the property",
+                hint="Its metadata is found in its own folder only; remove the property.",
                 table=self._name,
             )
         if base is not None and base.metadata.location != metadata.location:
             raise ValidationError(
                 f"{self._name}: the location of a file-system table cannot be changed from "
                 f"{base.metadata.location} to {metadata.location}",
-                hint="create a table at the other location and copy the rows into it",
+                hint="Create a table at the other location and copy the rows into it.",
                 table=self._name,
             )
         compression_marker(metadata)
@@ -256,8 +256,8 @@ class HadoopPointer:
             raise UnsupportedError(
                 f"{self._name}: {LOCK_IMPL} is {named}, a Java class: icecomb cannot take "
                 "that lock, and would write without it",
-                hint=f"leave {LOCK_IMPL} out for icecomb if all writers publish by a rename that "
-                "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock",
+                hint=f"Leave {LOCK_IMPL} out for icecomb if all writers publish by a rename that "
+                "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock.",
                 table=self._name,
             )
 
@@ -267,7 +267,7 @@ class HadoopPointer:
             raise UnsupportedError(
                 f"{self._name}: the store of {folder} replaces objects despite a conditional write "
                 "(If-None-Match: *): of two commits at once one would be lost",
-                hint="keep the table in a metastore, or update the store's software",
+                hint="Keep the table in a metastore, or update the store's software.",
                 table=self._name,
             )
 
@@ -277,7 +277,8 @@ class HadoopPointer:
     def _missing(self) -> NoSuchTableError:
         return NoSuchTableError(
             f"There is no table {self._name}",
-            hint="check the name: a table is a folder with metadata/v1.metadata.json or later ones",
+            hint="Check the name: a table is a folder with metadata/v1.metadata.json or "
+            "later ones.",
             table=self._name,
         )
 
@@ -364,7 +365,7 @@ class HadoopPointer:
             return Committed()
         gone = NoSuchFileError(
             f"Files after {expected.location} were deleted during the commit",
-            hint="load the table again and check whether it has the change before repeating it",
+            hint="Load the table again and check whether it has the change before repeating it.",
             table=self._name,
             path=expected.location,
         )
@@ -407,7 +408,7 @@ def _number(version: MetadataVersion) -> int:
     if found is None:
         raise UnsupportedError(
             f"{version.location} is not named as a version of a file-system table",
-            hint="open it by the catalog that created it, or read it by open_table",
+            hint="Open it by the catalog that created it, or read it by open_table.",
             path=version.location,
         )
     return found

@@ -129,7 +129,7 @@ class TableFolder:
     def _refusal(self, found: str, way_out: str, path: str) -> ValidationError:
         return ValidationError(
             f"{self._name} cannot be dropped: {found}",
-            hint=f"{way_out}; nothing was deleted",
+            hint=f"{way_out}; nothing was deleted.",
             table=self._name,
             path=path,
         )
@@ -145,7 +145,7 @@ class TableFolder:
                 f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
                 "written to it meanwhile"
             )
-            hint = "the table is gone; check the folder and delete it by hand"
+            hint = "The table is gone; check the folder and delete it by hand."
             try:
                 deleted = self._io.delete_folder(folder)
             except NoSuchFileError:

@@ -93,8 +93,8 @@ class VersionFiles:
                 raise CorruptFileError(
                     f"{table} has two metadata files of version {version}, which differ: "
                     f"{location} and {other}",
-                    hint="two writers wrote it, and each lacks the other's commit: read both by "
-                    "open_table(<file>), move one out of the folder, repeat its change",
+                    hint="Two writers wrote it, and each lacks the other's commit: read both by "
+                    "open_table(<file>), move one out of the folder, repeat its change.",
                     table=table,
                     path=other,
                 )

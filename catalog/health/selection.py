@@ -33,7 +33,7 @@ def select_tables(
             if not chosen:
                 raise NoSuchTableError(
                     f"No Iceberg table matches {'.'.join(pattern)}",
-                    hint="a * matches any characters: DB.*, DB.sales_*",
+                    hint="A * matches any characters: DB.*, DB.sales_*.",
                 )
         found.update(dict.fromkeys(chosen))
     return tuple(found)

@@ -106,8 +106,8 @@ class HiveCatalog(Catalog):
         if not address:
             raise ConfigurationError(
                 f"Catalog {name} has no uri",
-                hint="name the metastore: uri=thrift://host:9083, as an argument, in icecomb.yaml, "
-                "in the environment, or by HIVE_CONF_DIR with a hive-site.xml in it",
+                hint="Name the metastore: uri=thrift://host:9083, as an argument, in icecomb.yaml, "
+                "in the environment, or by HIVE_CONF_DIR with a hive-site.xml in it.",
             )
         self.client = HiveClient(
             address,
@@ -268,7 +268,7 @@ class HiveCatalog(Catalog):
         name = ".".join(place)
         if isinstance(outcome, Conflict):
             raise TableAlreadyExistsError(
-                f"{name} exists already: {outcome.reason}", hint="drop it first", table=name
+                f"{name} exists already: {outcome.reason}", hint="Drop it first.", table=name
             )
         raise unknown(f"{name}: it is unknown whether it was registered", outcome, name)
 
@@ -300,8 +300,8 @@ class HiveCatalog(Catalog):
                 raise CommitStateUnknownError(
                     f"{pointer.name} is gone, and it is unknown whether it was dropped or "
                     "renamed, so its files were not purged",
-                    hint="nothing was deleted; check whether a table of another name has the "
-                    f"files of {location} before you delete them",
+                    hint="Nothing was deleted; check whether a table of another name has the "
+                    f"files of {location} before you delete them.",
                     table=pointer.name,
                 )
         if purge_requested:
@@ -348,7 +348,7 @@ def on_metastore(catalog: Catalog) -> HiveCatalog:
         return catalog
     raise UnsupportedError(
         f"{catalog!r} has no metastore: this is done to the entries of a Hive metastore",
-        hint="give the catalog a metastore: uri=thrift://host:9083",
+        hint="Give the catalog a metastore: uri=thrift://host:9083",
     )
 
 
@@ -485,7 +485,7 @@ def is_created(client: HiveClient, wanted: HiveDatabase, properties: Mapping[str
             if not _is_as_wanted(found, wanted):
                 raise NamespaceAlreadyExistsError(
                     f"The namespace {wanted.name} exists already, with other properties",
-                    hint="use it, or choose another name",
+                    hint="Use it, or choose another name.",
                     namespace=wanted.name,
                 )
             return True
@@ -552,16 +552,16 @@ def altered_database(
     if both := sorted(removed & changed.keys()):
         raise ValidationError(
             f"{', '.join(both)}: cannot be set and removed at once",
-            hint="name each property once: to be set, or to be removed",
+            hint="Name each property once: to be set, or to be removed.",
         )
     if _LOCATION in removed | changed.keys():
         raise ValidationError(
             "The location of a namespace of a metastore cannot be changed",
-            hint="create a namespace at the other location, and its tables in it",
+            hint="Create a namespace at the other location, and its tables in it.",
         )
     if (_OWNER in removed) != (_OWNER_TYPE in removed):
         raise ValidationError(
-            f"{_OWNER} and {_OWNER_TYPE} can only be removed together", hint="name both"
+            f"{_OWNER} and {_OWNER_TYPE} can only be removed together", hint="Name both."
         )
     owner, owner_type = _owner(changed)
     if _OWNER in removed:
@@ -589,9 +589,9 @@ def _owner(properties: dict[str, str]) -> tuple[str | None, str | None]:
     """Take the pair of owner properties out of ``properties``."""
     owner, kind = properties.pop(_OWNER, None), properties.pop(_OWNER_TYPE, None)
     if kind is not None and owner is None:
-        raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}", hint="set both")
+        raise ValidationError(f"{_OWNER_TYPE} needs {_OWNER}", hint="Set both.")
     if kind is not None and kind.upper() not in _OWNER_TYPES:
         raise ValidationError(
-            f"{_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}", hint="set one of these"
+            f"{_OWNER_TYPE} is {kind}: one of {', '.join(_OWNER_TYPES)}", hint="Set one of these."
         )
     return owner, kind.upper() if kind else None

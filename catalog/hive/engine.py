@@ -62,7 +62,7 @@ def engine_properties(
         if chosen is False and excluded:
             raise ValidationError(
                 f"{HIVE_ENGINE}=false, a property of the table, excludes {' and '.join(excluded)}",
-                hint=f"leave it out, or set {HIVE_ENGINE}=true",
+                hint=f"Leave it out, or set {HIVE_ENGINE}=true",
             )
     needed = {INTEROP.key: ",".join(engines)}
     if set(engines) & set(_BY_HANDLER):

@@ -99,7 +99,7 @@ class Entries:
         if "/" in name or name in {".", ".."}:
             raise ValidationError(
                 f"{database}.{name}: {name!r} cannot be the name of a folder",
-                hint="choose another name, or give the table a location",
+                hint="Choose another name, or give the table a location.",
             )
         folder = self._client.database(database).location
         if folder is None:
@@ -108,7 +108,7 @@ class Entries:
                 raise ConfigurationError(
                     f"Namespace {database} has no location "
                     f"and catalog {self._catalog} no warehouse",
-                    hint="give the table a location, or the catalog a warehouse",
+                    hint="Give the table a location, or the catalog a warehouse.",
                 )
             folder = f"{warehouse.rstrip('/')}/{database}.db"
         unique = UNIQUE_LOCATION.of(self._properties)
@@ -161,7 +161,7 @@ class Entries:
                 self._client.table(*source)  # raises NoSuchTableError
             raise CommitFailedError(
                 f"{pointer.name} was not renamed: {outcome.reason}",
-                hint="rename it again",
+                hint="Rename it again.",
                 table=pointer.name,
                 current=outcome.current,
             )
@@ -187,7 +187,7 @@ class Entries:
             )
         raise CommitFailedError(
             f"{pointer.name} was not dropped: {outcome.reason}",
-            hint="drop it again",
+            hint="Drop it again.",
             table=pointer.name,
         )
 
@@ -213,7 +213,7 @@ def _exists(found: HiveTable) -> TableAlreadyExistsError:
     error = ViewAlreadyExistsError if found.is_view else TableAlreadyExistsError
     return error(
         f"{found.full_name} exists already: it is {found.kind}",
-        hint="choose another name, or drop or rename it first",
+        hint="Choose another name, or drop or rename it first.",
         table=found.full_name,
     )
 
@@ -232,7 +232,7 @@ def unknown(message: str, outcome: Unknown, table: str) -> CommitStateUnknownErr
     """Return the error for an unknown outcome."""
     error = CommitStateUnknownError(
         f"{message}: {outcome.reason}",
-        hint="nothing was deleted; look at the table again before you repeat it",
+        hint="Nothing was deleted; look at the table again before you repeat it.",
         table=table,
         current=outcome.current,
     )

@@ -240,7 +240,7 @@ class EntryChange:
             # Another writer may have held the lock during the alter, and may have overwritten it.
             lost = MetastoreError(
                 "The lock was lost while the entry was changed",
-                hint="load the table again and check whether the change is there",
+                hint="Load the table again and check whether the change is there.",
             )
             return settlement.after_silence(lost)
         return Committed()
@@ -276,7 +276,7 @@ class EntryChange:
             raise ConfigurationError(
                 f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
                 f"metastore {self._client.uri} {what}",
-                hint=f"set {LOCK_ENABLED}=true, or {hint}",
+                hint=f"Set {LOCK_ENABLED}=true, or {hint}",
                 table=self.name,
             )
 

@@ -167,7 +167,7 @@ class TableLock:
         if answer.state is not LockState.ACQUIRED:
             raise MetastoreError(
                 f"The metastore did not grant the lock on {self._name}: {answer.state.name}",
-                hint="try again",
+                hint="Try again.",
                 table=self._name,
             )
         taken = (time.monotonic() - started) * 1000
@@ -336,12 +336,12 @@ class TableLock:
         if holder is None:
             return LockTimeoutError(
                 f"{self._name}: no lock within {waited:.1f} s; the metastore names no holder",
-                hint=f"many writers may be waiting: raise {LOCK_TIMEOUT}",
+                hint=f"Many writers may be waiting: raise {LOCK_TIMEOUT}.",
                 table=self._name,
             )
         return LockTimeoutError(
             f"{self._name} is locked by {describe_holder(holder)}; waited {waited:.1f} s",
-            hint=f"{'' if is_gone(holder) else 'if its process is dead, '}release it: "
+            hint=f"{'Release' if is_gone(holder) else 'If its process is dead, release'} it: "
             + shell_command("locks", "break", str(holder.lock_id), "--yes"),
             table=self._name,
             lock_id=holder.lock_id,

@@ -278,7 +278,7 @@ def check_writable(entry: HiveTable) -> None:
     if "encryption.key-id" in entry.parameters:
         raise UnsupportedError(
             f"{entry.full_name} is encrypted: icecomb cannot write to it",
-            hint="write to it with Iceberg Java; metadata_hash depends on its serialization",
+            hint="Write to it with Iceberg Java; metadata_hash depends on its serialization.",
             table=entry.full_name,
         )
 
@@ -378,5 +378,5 @@ def hive_type(iceberg_type: IcebergType) -> str:
     if isinstance(iceberg_type, MapType):
         return f"map<{hive_type(iceberg_type.key_type)},{hive_type(iceberg_type.value_type)}>"
     raise UnsupportedError(
-        f"Hive has no type for {iceberg_type}", hint="choose a type that Hive has for the column"
+        f"Hive has no type for {iceberg_type}", hint="Choose a type that Hive has for the column."
     )

@@ -70,7 +70,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         except NoSuchFileError as error:
             raise NoSuchFileError(
                 f"{self.name}: its metadata file is lost: {error.message}",
-                hint=f"{shell_command('doctor', self.name)} names the newest one that is left",
+                hint=f"{shell_command('doctor', self.name)} names the newest one that is left.",
                 path=location,
                 table=self.name,
             ) from None
@@ -180,8 +180,8 @@ def _has_new_snapshot(
 
 def _remedy(entry: HiveTable) -> str | None:
     if entry.kind == "a Hive view":
-        return "only an engine that knows its SQL can read it"
+        return "Only an engine that knows its SQL can read it."
     if entry.kind not in _REMEDIES:
         return None
     words, purpose = _REMEDIES[entry.kind]
-    return f"`{shell_command(*words, entry.full_name)}` {purpose}"
+    return f"`{shell_command(*words, entry.full_name)}` {purpose}."

@@ -121,7 +121,7 @@ def apply_repair(catalog: HiveCatalog, repair: Repair) -> None:
         raise _moved(repair, outcome)
     raise CommitStateUnknownError(
         f"{repair.table}: it is unknown whether it was repaired: {outcome.reason}",
-        hint="nothing was deleted; look at the table again: "
+        hint="Nothing was deleted; look at the table again: "
         f"{shell_command('doctor', repair.table)}",
         table=repair.table,
         new=repair.target,
@@ -223,7 +223,7 @@ def _target(
     if target == entry.metadata_location:
         raise ValidationError(
             f"{entry.full_name} points at {target} already",
-            hint="nothing to do; to go back, name an older metadata file",
+            hint="Nothing to do; to go back, name an older metadata file.",
             table=entry.full_name,
             path=target,
         )
@@ -236,14 +236,14 @@ def _target(
         raise ValidationError(
             f"{target} is a file of another table: its uuid is {metadata.table_uuid}, that of "
             f"{entry.full_name} is {known}",
-            hint="icecomb doctor names the files that fit",
+            hint="icecomb doctor names the files that fit.",
         )
     snapshot = metadata.current_snapshot()
     if snapshot and snapshot.manifest_list and not catalog.io.exists(snapshot.manifest_list):
         raise ValidationError(
             f"{target} cannot be used: the manifest list of its snapshot {snapshot.snapshot_id} "
             f"does not exist: {snapshot.manifest_list}",
-            hint="icecomb doctor names other files",
+            hint="icecomb doctor names other files.",
         )
     return metadata
 
@@ -263,7 +263,7 @@ def _lost(catalog: HiveCatalog, entry: HiveTable) -> Exception:
         f"{reservation}",
         hint=shell_command("repair", entry.full_name, "--to", found.location)
         if found
-        else "its folder has no older metadata file: restore it from a backup",
+        else "Its folder has no older metadata file: restore it from a backup.",
         table=entry.full_name,
     )
 
@@ -272,12 +272,12 @@ def _moved(repair: Repair, conflict: Conflict) -> CommitFailedError:
     if conflict.current == repair.current:
         return CommitFailedError(
             f"{repair.table} was not repaired: {conflict.reason}",
-            hint="plan the repair again",
+            hint="Plan the repair again.",
             table=repair.table,
         )
     return CommitFailedError(
         f"{repair.table} moved since the repair was planned: it points at {conflict.current} now",
-        hint="nothing was changed; plan the repair again",
+        hint="Nothing was changed; plan the repair again.",
         table=repair.table,
         current=conflict.current,
     )

@@ -44,7 +44,7 @@ def view_commit_status(
         raise ValidationError(
             f"{location} is a file of another view: its uuid is {new.view_uuid}, that of "
             f"{entry.full_name} is {now.view_uuid}",
-            hint="the view was dropped and re-created since, or the file's name is wrong",
+            hint="The view was dropped and re-created since, or the file's name is wrong.",
         )
     newest = max(new.versions, key=lambda version: version.version_id)
     has_newest = newest in now.versions

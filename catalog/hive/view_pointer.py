@@ -120,9 +120,9 @@ def view_pointed_at(entry: HiveTable) -> str:
         without = " without a metadata_location" if entry.is_iceberg_view else ""
         raise NoSuchIcebergViewError(
             f"{entry.full_name} is not an Iceberg view: it is {entry.kind}{without}",
-            hint="load it as a table, with load_table"
+            hint="Load it as a table, with load_table."
             if entry.is_iceberg
-            else "only Iceberg views can be read; `icecomb views list` lists them",
+            else "Only Iceberg views can be read; `icecomb views list` lists them.",
             view=entry.full_name,
         )
     return entry.metadata_location

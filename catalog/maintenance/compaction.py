@@ -284,7 +284,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         if spec_id not in metadata.specs():
             raise ValidationError(
                 f"{self._name} has no partition spec {spec_id}",
-                hint=f"it has: {', '.join(map(str, sorted(metadata.specs())))}",
+                hint=f"It has: {', '.join(map(str, sorted(metadata.specs())))}.",
             )
         return metadata.spec_by_id(spec_id)
 
@@ -310,7 +310,7 @@ def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
     if ref is not None and not ref.is_branch:
         raise ValidationError(
             f"{branch!r} is a tag of {table}: only a branch takes new files",
-            hint="name a branch, or create one from the tag",
+            hint="Name a branch, or create one from the tag.",
         )
 
 
@@ -320,12 +320,12 @@ def _strategy(name: str | None, order: object) -> Strategy:
     if given not in {None, "binpack", "sort"}:
         raise ValidationError(
             f"There is no strategy {name!r} to rewrite data files by",
-            hint="there are binpack and sort; sort_order may be 'zorder(a, b)'",
+            hint="There are binpack and sort; sort_order may be 'zorder(a, b)'",
         )
     if given == "binpack" and order is not None:
         raise ValidationError(
             "Rewriting by binpack keeps the order of rows: it does not take a sort_order",
-            hint="set strategy to sort, or leave sort_order out",
+            hint="Set strategy to sort, or leave sort_order out.",
         )
     if isinstance(order, ZOrder):
         return Strategy.Z_ORDER

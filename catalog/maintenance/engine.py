@@ -35,7 +35,7 @@ class Engine(Enum):
         except ValueError:
             raise ValidationError(
                 f"There is no engine {name!r}",
-                hint=f"there are {', '.join(each.value for each in cls)}",
+                hint=f"There are {', '.join(each.value for each in cls)}.",
             ) from None
 
 
@@ -49,7 +49,7 @@ def check_local(engine: str, action: str, why: str) -> None:
     if Engine.parse(engine) is Engine.SPARK:
         raise UnsupportedError(
             f"{action} does not run on Spark's executors: {why}",
-            hint="leave the engine out, or set it to auto or local: this machine does it",
+            hint="Leave the engine out, or set it to auto or local: this machine does it.",
         )
 
 
@@ -102,12 +102,12 @@ def is_for_session(
             raise ValidationError(
                 "Spark can rewrite data files only where a session calls",
                 hint="CALL lake.system.rewrite_data_files(table => 'db.t', "
-                "options => map('engine', 'spark'))",
+                "options => map('engine', 'spark')).",
             )
         if not possible:
             raise UnsupportedError(
                 "Spark neither sorts by zorder(...) nor copies row groups here",
-                hint="leave the engine out: the driver's machine does it",
+                hint="Leave the engine out: the driver's machine does it.",
             )
     if engine is Engine.LOCAL or session is None or not possible:
         return False

@@ -175,8 +175,8 @@ class SnapshotExpiry:
             raise FileIOError(
                 f"{len(result.snapshot_ids)} snapshots of {self._name} {tense} expired: "
                 f"{result.problem}",
-                hint="the next expire_snapshots tries again; "
-                "remove_orphan_files finds what is left",
+                hint="The next expire_snapshots tries again; "
+                "remove_orphan_files finds what is left.",
             )
         files = result.files
         equality = len(files.equality_delete_files)

@@ -219,7 +219,7 @@ class GroupRun(ABC, Generic[G, R]):
         if self._grouping.max_commits is None and not self.rewritten:
             raise CommitFailedError(
                 f"{self._name}: others changed the files each time that they were rewritten",
-                hint="try again later, or in smaller groups: max-file-group-size-bytes",
+                hint="Try again later, or in smaller groups: max-file-group-size-bytes.",
                 table=self._name,
             )
         self.failed_files += sum(len(group.tasks) for group in groups)

@@ -44,13 +44,13 @@ def rewrite_manifests(
         name = ".".join(table.name())
         raise ValidationError(
             f"Table {name} has no partition spec {wanted}",
-            hint=f"it has: {', '.join(map(str, sorted(table.specs())))}",
+            hint=f"It has: {', '.join(map(str, sorted(table.specs())))}.",
         )
     if branch not in {None, MAIN_BRANCH} and branch not in table.refs():
         name = ".".join(table.name())
         raise ValidationError(
             f"Table {name} has no branch {branch!r} whose manifests could be rewritten",
-            hint="table.refs() lists the existing ones",
+            hint="table.refs() lists the existing ones.",
         )
     rewrite = RewriteManifests(table.io, snapshot_properties, branch or MAIN_BRANCH)
     rewrite.rewrite_if(lambda manifest: manifest.partition_spec_id == wanted)

@@ -116,9 +116,9 @@ def age_limit(older_than: datetime | int | None, *, any_age: bool | None) -> int
         raise ValidationError(
             "Cannot remove orphan files that are younger than 24 hours: a writer that is under way "
             "may be about to commit them",
-            hint="choose an earlier time"
+            hint="Choose an earlier time."
             if any_age is None
-            else "choose an earlier time; any_age=True (--any-age) allows it if nobody writes",
+            else "Choose an earlier time; any_age=True (--any-age) allows it if nobody writes.",
         )
     return limit
 
@@ -258,8 +258,8 @@ class _Orphans:
             raise ValidationError(
                 f"Table {'.'.join(self._table.name())} was read at version {at}, but its folder "
                 f"has {newest[1]}: it is unknown which files that one needs",
-                hint="a version between them is missing: check the metadata folder; nothing was "
-                "deleted",
+                hint="A version between them is missing: check the metadata folder; nothing was "
+                "deleted.",
                 path=newest[1],
             )
 
@@ -276,8 +276,8 @@ class _Orphans:
             raise ValidationError(
                 "It is unknown whether some files are orphans: metadata names files of the same "
                 f"path under another scheme or authority than {', '.join(found)}, as {example}",
-                hint="declare equal ones by equal_schemes and equal_authorities; "
-                "prefix_mismatch_mode IGNORE keeps such files, DELETE deletes them",
+                hint="Declare equal ones by equal_schemes and equal_authorities; "
+                "prefix_mismatch_mode IGNORE keeps such files, DELETE deletes them.",
                 path=example,
             )
         protected = self._protected(locations)
@@ -287,9 +287,9 @@ class _Orphans:
             raise ValidationError(
                 "It is unknown whether some files are orphans: metadata names files outside of "
                 f"{self._root} that are called the same, as {example}",
-                hint="if that is another path of the same folder (a mount point, a link, another "
+                hint="If that is another path of the same folder (a mount point, a link, another "
                 "mount table), open the table by it; prefix_mismatch_mode IGNORE keeps such files, "
-                "DELETE deletes them",
+                "DELETE deletes them.",
                 path=example,
             )
         doubtful = doubtful | elsewhere
@@ -375,7 +375,7 @@ def _check_location(table: Table, name: str) -> None:
     raise ValidationError(
         f"{name} has the location {location}, {problem}; whether the folder is the table's own "
         "cannot be told",
-        hint="name the folder, if it is: `--location`, or the argument location",
+        hint="Name the folder, if it is: `--location`, or the argument location.",
         table=name,
         path=location,
     )
@@ -397,7 +397,7 @@ def _check(table: Table, search: OrphanSearch) -> None:
     if search.prefix_mismatch_mode not in MODES:
         raise ValidationError(
             f"There is no prefix_mismatch_mode {search.prefix_mismatch_mode!r}",
-            hint=f"it is one of {', '.join(MODES)}",
+            hint=f"It is one of {', '.join(MODES)}.",
         )
     if search.engine is Engine.SPARK:
         check_possible(search.session)
@@ -547,7 +547,7 @@ def _check_not_own(table: Table, own: Any, spelling: Spelling, folder: str, what
         name = ".".join(table.name())
         raise ValidationError(
             f"Orphan files of {name} are unknown: its folder is also that of {what}: {folder}",
-            hint="its files are unknown here: give one of the two tables a folder of its own",
+            hint="Its files are unknown here: give one of the two tables a folder of its own.",
             table=name,
             path=folder,
         )

@@ -115,5 +115,5 @@ def check_possible(session: FolderEngine | None) -> None:
     if session is None:
         raise ValidationError(
             "Spark can list files only where a session calls",
-            hint="CALL lake.system.remove_orphan_files(table => 'db.t', engine => 'spark')",
+            hint="CALL lake.system.remove_orphan_files(table => 'db.t', engine => 'spark').",
         )

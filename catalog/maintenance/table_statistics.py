@@ -111,7 +111,7 @@ def _reader(
         if engine is Engine.SPARK:
             raise ValidationError(
                 "Spark can compute statistics only where a session calls",
-                hint="CALL lake.system.compute_table_stats(table => 'db.t', engine => 'spark')",
+                hint="CALL lake.system.compute_table_stats(table => 'db.t', engine => 'spark').",
             )
         return None
     unread = [field for field in fields if not session.can_read(field)]
@@ -167,7 +167,7 @@ def _field_id(table: str, schema: Schema, name: str) -> int:
     if not schema.contains(name):
         raise ValidationError(
             f"Table {table} has no column {name!r} to compute statistics of",
-            hint=f"It has: {', '.join(field.name for field in schema.fields)}",
+            hint=f"It has: {', '.join(field.name for field in schema.fields)}.",
             table=table,
             column=name,
         )

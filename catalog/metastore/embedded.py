@@ -126,7 +126,7 @@ def _launch(folder: MetastoreFolder, idle_s: int) -> RunningMetastore:
     except OSError as error:
         raise ConfigurationError(
             f"The metastore's database cannot be made in {folder.home}: {error}",
-            hint="free space there, or name another warehouse",
+            hint="Free space there, or name another warehouse.",
         ) from error
     name = f"icecomb-{secrets.token_hex(12)}"
     command = [
@@ -167,7 +167,7 @@ def _spawn(command: list[str], folder: MetastoreFolder) -> subprocess.Popen[byte
     except OSError as error:
         raise MetastoreError(
             f"The metastore cannot be started: {error}",
-            hint="check that Java can be run here and that the folder of its log is writable",
+            hint="Check that Java can be run here and that the folder of its log is writable.",
             path=folder.text,
         ) from error
     _CHILDREN[os.getpid(), process.pid] = process
@@ -216,13 +216,13 @@ def _prepare(java: Path, classes: str, prepared: Path) -> None:
         except subprocess.TimeoutExpired as error:
             raise MetastoreError(
                 "The metastore's database was not made within 300 s",
-                hint="check whether the machine is overloaded, and try again",
+                hint="Check whether the machine is overloaded, and try again.",
             ) from error
         if done.returncode != 0:
             tail = (done.stdout + done.stderr).strip()[-2000:]
             raise MetastoreError(
                 f"The metastore's database cannot be made:\n{tail}",
-                hint="check the last lines above: often space, memory or Java is missing",
+                hint="Check the last lines above: often space, memory or Java is missing.",
             )
         for leftover in derby.glob("*.lck"):
             leftover.unlink()
@@ -234,11 +234,11 @@ def _failure(folder: MetastoreFolder, what: str) -> MetastoreError:
         tail = folder.log.read_text(errors="replace").strip()[-1500:]
     except OSError:
         tail = ""
-    hint = f"the whole log is {folder.log}"
+    hint = f"The whole log is {folder.log}"
     if "Another instance of Derby" in tail or "XSDB6" in tail:
-        hint = "another process holds this database; `icecomb metastore stop` ends a hanging one"
+        hint = "Another process holds this database; `icecomb metastore stop` ends a hanging one."
     elif "No space left" in tail:
-        hint = f"free space for {folder.home}"
+        hint = f"Free space for {folder.home}."
     return MetastoreError(
         f"The metastore of {folder.text} {what}:\n{tail}",
         hint=hint,
@@ -259,7 +259,7 @@ def _end(pid: int, folder: MetastoreFolder) -> None:
             time.sleep(0.05)
     raise MetastoreError(
         f"Process {pid}, the metastore of {folder.text}, does not end",
-        hint=f"end it by hand: kill -9 {pid}",
+        hint=f"End it by hand: kill -9 {pid}",
         path=folder.text,
     )
 

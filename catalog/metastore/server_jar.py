@@ -45,7 +45,7 @@ def starter_jar(jars: Path) -> Path:
     if not sources:
         raise JavaError(
             f"This installation of icecomb has neither {NAME}.jar nor its sources",
-            hint="reinstall it: pip install --force-reinstall icecomb",
+            hint="Reinstall it: pip install --force-reinstall icecomb",
         )
     digest = hashlib.sha256()
     for source in sources:

@@ -51,8 +51,8 @@ class Choices:
             raise UnsupportedError(
                 f"Type {self.timestamp} belongs to format version 3 (v3), and the table would have "
                 f"version {format_version}",
-                hint="give it the property format-version=3, or choose "
-                f"{self.timestamp.removesuffix('_ns')} (`--timestamp`)",
+                hint="Give it the property format-version=3, or choose "
+                f"{self.timestamp.removesuffix('_ns')} (`--timestamp`).",
             )
 
     def to_json(self) -> dict[str, Any]:

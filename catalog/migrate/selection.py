@@ -116,13 +116,13 @@ def _nothing(
         if not client.table_names(database):
             return NoSuchTableError(
                 f"No table matches {pattern}: namespace {database} is empty",
-                hint="DB.* means all tables of the database DB",
+                hint="DB.* means all tables of the database DB.",
             )
     if others:
         return NoSuchTableError(
             f"No suitable table matches {pattern}: {len(others)} others do, such as {others[0]}",
-            hint="name one to see why it is not suitable",
+            hint="Name one to see why it is not suitable.",
         )
     return NoSuchTableError(
-        f"No table matches {pattern}", hint="a * stands for any characters: DB.*, DB.sales_*"
+        f"No table matches {pattern}", hint="A * stands for any characters: DB.*, DB.sales_*."
     )

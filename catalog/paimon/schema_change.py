@@ -452,7 +452,7 @@ def _index(fields: Sequence[DataField], name: str, path: Path) -> int:
     found = next((at for at, f in enumerate(fields) if f.name == name), None)
     if found is None:
         known = ", ".join(f.name for f in fields)
-        raise SchemaError(f"There is no column {_shown(path)}", hint=f"There are: {known}")
+        raise SchemaError(f"There is no column {_shown(path)}", hint=f"There are: {known}.")
     return found
 
 

@@ -107,7 +107,7 @@ class SchemaFiles:
             raise UnsupportedError(
                 f"{self.location}: its store replaces objects although it is asked not to "
                 "(If-None-Match: *): of two schemas created at once one would be lost",
-                hint="update the store's software, or change the schema by Paimon with a lock",
+                hint="Update the store's software, or change the schema by Paimon with a lock.",
                 path=self.location,
             )
         for _ in range(_ATTEMPTS):

@@ -305,7 +305,7 @@ class _Survey:
             raise CorruptFileError(
                 f"{location} has {file.record_count} rows and {file.file_size_in_bytes} bytes, "
                 f"its manifest says {entry.row_count} and {entry.size}",
-                hint="restore that file from a backup, or compact its partition in Paimon",
+                hint="Restore that file from a backup, or compact its partition in Paimon.",
                 path=location,
             )
         return file
@@ -337,14 +337,14 @@ def _locations(
             raise CorruptFileError(
                 f"Data file {entry.name} of bucket {entry.bucket} is named twice by the manifests "
                 f"of {source.location}",
-                hint="repair the table in Paimon, or roll it back to an older snapshot there",
+                hint="Repair the table in Paimon, or roll it back to an older snapshot there.",
                 path=source.location,
             )
         if len(candidates) != 1:
             what = "is missing" if not candidates else f"occurs {len(candidates)} times"
             raise CorruptFileError(
                 f"Data file {entry.name} of bucket {entry.bucket} {what} in {source.location}",
-                hint="restore that file from a backup, or roll the table back in Paimon",
+                hint="Restore that file from a backup, or roll the table back in Paimon.",
                 path=source.location,
             )
         out[entry.name, entry.bucket] = candidates[0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
 
 _EXAMINED: Final = 3
-_HINT: Final = "write.metadata.previous-versions-max says how many older metadata files are kept"
+_HINT: Final = "write.metadata.previous-versions-max says how many older metadata files are kept."
 
 
 def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:

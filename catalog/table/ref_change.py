@@ -62,7 +62,7 @@ def make_ref(transaction: Transaction, wanted: MakeRef) -> None:
             raise ValidationError(
                 f"{wanted.kind.title()} {wanted.name!r} has nothing to point to: "
                 "the table has no snapshot",
-                hint="insert rows first, or name a snapshot (AS OF VERSION, --snapshot-id)",
+                hint="Insert rows first, or name a snapshot (AS OF VERSION, --snapshot-id).",
             )
         # as in Iceberg Java: a branch of a table without snapshots begins with an empty one
         transaction.commit(FastAppend(transaction.io, branch=wanted.name))

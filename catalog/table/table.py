@@ -378,7 +378,7 @@ def tables_in_folder(
             raise ValidationError(
                 f"It is unknown which files only {table} needs: its folder is that of table "
                 f"{other} as well: {folder}",
-                hint=f"drop the entry {other}, or give one of the two a folder of its own",
+                hint=f"Drop the entry {other}, or give one of the two a folder of its own.",
                 table=table,
                 path=folder,
             )

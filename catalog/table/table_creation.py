@@ -50,7 +50,7 @@ class CreateTableTransaction(Transaction):
         if self._ended:
             raise ValidationError(
                 "The transaction is over; begin a new one",
-                hint="call create_table_transaction again",
+                hint="Call create_table_transaction again.",
             )
         self._ended = True
         try:

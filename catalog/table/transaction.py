@@ -95,7 +95,7 @@ class Transaction(RowOperations, MetadataOperations):
         if self._ended:
             raise ValidationError(
                 "The transaction is over; begin a new one",
-                hint="call transaction() of the table again",
+                hint="Call transaction() of the table again.",
             )
         try:
             changes = producer.apply(self._metadata)
@@ -183,7 +183,7 @@ class Transaction(RowOperations, MetadataOperations):
         if self._ended:
             raise ValidationError(
                 "The transaction is over; begin a new one",
-                hint="call transaction() of the table again",
+                hint="Call transaction() of the table again.",
             )
         self._ended = True
         if self._staged:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.view.view import ViewDefinition
 
 
-_METASTORE: Final = "use a catalog with a metastore, uri=thrift://host:9083"
+_METASTORE: Final = "Use a catalog with a metastore, uri=thrift://host:9083"
 
 
 class Views(Protocol):

@@ -84,7 +84,7 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
 
         return "snappy", snappy
     raise UnsupportedError(
-        f"Unknown compression codec {codec!r}", hint="use gzip, zstd, snappy or uncompressed"
+        f"Unknown compression codec {codec!r}", hint="Use gzip, zstd, snappy or uncompressed."
     )
 
 

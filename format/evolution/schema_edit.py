@@ -314,7 +314,7 @@ class SchemaEdit:
             name = self.schema.find_column_name(field_id)
             raise SchemaError(
                 f"Cannot drop identifier field {name!r}",
-                hint="Choose other identifier fields first: set_identifier_fields(...)",
+                hint="Choose other identifier fields first: set_identifier_fields(...).",
             )
         return Schema(fields, self.schema.schema_id, tuple(sorted(self._identifiers)))
 
@@ -328,7 +328,7 @@ class SchemaEdit:
         if not self.schema.contains(parent, case_sensitive=self.case_sensitive):
             raise SchemaError(
                 f"Cannot add column {path!r}: there is no column {parent!r} to add {name!r} to",
-                hint=f"For a column whose name has a dot give a tuple: ({path!r},)",
+                hint=f"For a column whose name has a dot give a tuple: ({path!r},).",
             )
         return (parent,), name
 

@@ -207,7 +207,9 @@ class SpecEdit:
             names = ", ".join(self._fields)
             raise ValidationError(
                 f"Cannot {verb} partition field {name!r}: there is none of this name",
-                hint=f"Partition fields are: {names}" if names else "The table is not partitioned.",
+                hint=f"Partition fields are: {names}."
+                if names
+                else "The table is not partitioned.",
             )
         self.found[name] = field.field_id
         return field

@@ -182,7 +182,7 @@ def unresolved_column(schema: Schema, name: str, problem: ValidationError) -> Ex
     hint = (
         f"Did you mean {' or '.join(close)}?"
         if close
-        else f"Columns are: {', '.join(f.name for f in schema.columns)}"
+        else f"Columns are: {', '.join(f.name for f in schema.columns)}."
     )
     return ExpressionError(f"Cannot find column {name!r}", hint=hint, column=name)
 

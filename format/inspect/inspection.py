@@ -157,13 +157,13 @@ class _State:
 def _table(state: _State, name: str, snapshot_id: int | None) -> MetadataTable:
     if name not in NAMES:
         raise ValidationError(
-            f"There is no metadata table {name!r}", hint=f"There are: {', '.join(NAMES)}"
+            f"There is no metadata table {name!r}", hint=f"There are: {', '.join(NAMES)}."
         )
     if name in _OF_ALL:
         if snapshot_id is not None:
             raise ValidationError(
                 f"The metadata table {name!r} is not of one snapshot",
-                hint=f"These are: {', '.join(TIME_TRAVELLING)}",
+                hint=f"These are: {', '.join(TIME_TRAVELLING)}.",
             )
         return _OF_ALL[name](state, state.metadata.snapshots)
     if snapshot_id is None:

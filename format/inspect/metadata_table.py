@@ -93,7 +93,7 @@ def number_array(name: str, values: Sequence[object], kind: pa.DataType) -> pa.A
         farthest = max((n for n in values if isinstance(n, int)), key=abs, default=None)
         raise ValidationError(
             f"Column {name} of type {kind} cannot hold what the metadata states: {farthest}",
-            hint="look at table.metadata, which has all numbers as they were written",
+            hint="Look at table.metadata, which has all numbers as they were written.",
         ) from None
 
 

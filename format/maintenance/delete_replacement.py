@@ -107,7 +107,7 @@ class DeleteReplacement:
         problems |= self._changed_vectors(base, head)
         problems |= self._not_looked_at(planner, new, index)
         if problems:
-            raise GroupConflictError(problems, hint="rewrite them again")
+            raise GroupConflictError(problems, hint="Rewrite them again.")
 
     def _changed_data(
         self, base: TableMetadata, manifests: Sequence[ManifestFile]

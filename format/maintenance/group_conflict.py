@@ -51,7 +51,7 @@ class RewriteStart:
         if snapshot is None:
             raise NoSuchSnapshotError(
                 f"Branch {branch!r} of {metadata.location} has no snapshot",
-                hint="there is nothing to rewrite",
+                hint="There is nothing to rewrite.",
             )
         return cls(
             WrittenWith.of(metadata),
@@ -99,7 +99,7 @@ class RewriteStart:
 
 
 def _of_all(groups: int, why: str) -> GroupConflictError:
-    return GroupConflictError(dict.fromkeys(range(groups), why), hint="rewrite them again")
+    return GroupConflictError(dict.fromkeys(range(groups), why), hint="Rewrite them again.")
 
 
 def head_of(base: TableMetadata, branch: str) -> Snapshot | None:

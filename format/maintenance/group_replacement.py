@@ -138,7 +138,7 @@ class GroupReplacement:
                 if any(task.file.first_row_id is None for task in group.group.tasks)
             }
             if without:
-                raise GroupConflictError(without, hint="rewrite them again") from error
+                raise GroupConflictError(without, hint="Rewrite them again.") from error
 
     def _look(self, base: TableMetadata) -> list[_Meanwhile]:
         """Return the changes that other writers made to each group since the start."""
@@ -153,7 +153,7 @@ class GroupReplacement:
         _, index = planner.live(head)
         found = [self._of_group(base, group, there, index) for group in self._groups]
         if conflicts := {at: one for at, one in enumerate(found) if isinstance(one, str)}:
-            raise GroupConflictError(conflicts, hint="rewrite them again")
+            raise GroupConflictError(conflicts, hint="Rewrite them again.")
         return [one for one in found if isinstance(one, _Meanwhile)]
 
     def _of_group(

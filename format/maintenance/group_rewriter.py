@@ -152,7 +152,7 @@ class GroupRewriter:
                 return None
             raise ValidationError(
                 f"Row groups cannot be copied: {problem}",
-                hint="leave option copy out: files that cannot be copied are then decoded",
+                hint="Leave option copy out: files that cannot be copied are then decoded.",
             ) from None
         except BaseException:
             origins.close()

@@ -253,7 +253,7 @@ def _check(given: Mapping[str, str], options: Iterable[Property[Any]], what: str
         meant = nearest(unknown[0], known.keys())
         raise ValidationError(
             f"{what} has no option {unknown[0]}",
-            hint=f"did you mean {meant}?" if meant else f"there are {', '.join(sorted(known))}",
+            hint=f"Did you mean {meant}?" if meant else f"There are {', '.join(sorted(known))}.",
         )
     for one in known.values():
         one.of(given)  # options without effect here are checked, too
@@ -293,7 +293,7 @@ def _copy(given: Mapping[str, str], strategy: Strategy) -> CopyMode:
         raise ValidationError(
             f"Option {_COPY.key} cannot be {mode.value} with {strategy.value}: rows are decoded to "
             "be reordered",
-            hint=f"leave {_COPY.key} out, or rewrite by {Strategy.BIN_PACK.value}",
+            hint=f"Leave {_COPY.key} out, or rewrite by {Strategy.BIN_PACK.value}.",
         )
     return CopyMode.NEVER
 
@@ -305,5 +305,5 @@ def _or(value: int | None, default: int) -> int:
 def _contradiction(key: str, value: int, how: str, target: int) -> ValidationError:
     return ValidationError(
         f"Option {key} is {value}, which is {how} the length of new files, {target}",
-        hint=f"set {key} or {_TARGET.key} so that they fit",
+        hint=f"Set {key} or {_TARGET.key} so that they fit.",
     )

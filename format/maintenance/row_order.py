@@ -42,7 +42,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
-_HINT: Final = "write it as 'a, b DESC NULLS LAST, bucket(8, c)' or 'zorder(a, b)'"
+_HINT: Final = "Write it as 'a, b DESC NULLS LAST, bucket(8, c)' or 'zorder(a, b)'"
 _PLURALS: Final = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 _UNSORTED: Final = 0
 
@@ -78,7 +78,7 @@ def row_order(
     if keys is None:
         raise ValidationError(
             f"Cannot sort {name}: it has no sort order that can be followed, and none was given",
-            hint="give sort_order, or set one: ALTER TABLE ... WRITE ORDERED BY",
+            hint="Give sort_order, or set one: ALTER TABLE ... WRITE ORDERED BY.",
         )
     same = (o.order_id for o in metadata.sort_orders if o.fields == order.fields)
     return RowOrder(keys, next(same, _UNSORTED))
@@ -298,7 +298,7 @@ class ZValue:
             if found is None:
                 raise ValidationError(
                     f"Cannot z-order by column {name}: {field.field_type} has no order",
-                    hint="name columns of numbers, times, strings or bytes",
+                    hint="Name columns of numbers, times, strings or bytes.",
                 )
             kind, width = found
             path = field_path(schema, field.field_id)
@@ -307,7 +307,7 @@ class ZValue:
             raise ValidationError(
                 "Cannot z-order only by columns that the table is partitioned by: they are "
                 "constant in a file",
-                hint="name other columns",
+                hint="Name other columns.",
             )
         return cls(columns, most_bytes)
 

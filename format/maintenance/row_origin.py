@@ -39,7 +39,7 @@ def row_key(source: int, position: int) -> int:
     if source >= MOST_SOURCES or position >> _POSITION_BITS:
         raise ValidationError(
             f"Cannot number row {position} of file {source} of a group",
-            hint="set option max-file-group-input-files to make smaller groups",
+            hint="Set option max-file-group-input-files to make smaller groups.",
         )
     return source << _POSITION_BITS | position
 

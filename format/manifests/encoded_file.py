@@ -95,7 +95,7 @@ class DataFileForm:
         except Exception as error:  # damaged bytes surface as errors of many kinds
             raise CorruptFileError(
                 f"The stored record of a data file does not decode: {reason_of(error)}",
-                hint="start again",
+                hint="Start again.",
             ) from error
         maps: dict[str, Any] = {
             name: None

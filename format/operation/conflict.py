@@ -75,7 +75,7 @@ class History:
             raise ValidationError(
                 f"Cannot determine the history since snapshot {self.start}: it is not part of the "
                 "branch any more",
-                hint="begin the operation again on the current snapshot",
+                hint="Begin the operation again on the current snapshot.",
             )
         found: list[Snapshot] = []
         head = None if self.parent is None else self.parent.snapshot_id
@@ -87,7 +87,7 @@ class History:
             raise ValidationError(
                 "Cannot determine the history between the starting snapshot "
                 f"{self.start} and the last known ancestor {found[-1].snapshot_id}",
-                hint="begin the operation again on the current snapshot",
+                hint="Begin the operation again on the current snapshot.",
             )
         return self._of_others(found)
 

@@ -115,7 +115,7 @@ def check_delete_files(format_version: int, files: Iterable[DataFile]) -> None:
     if format_version < 2:
         raise ValidationError(
             "Format version 1 has no delete files",
-            hint="upgrade the table: set property format-version to 2",
+            hint="Upgrade the table: set property format-version to 2.",
         )
     vectors: dict[str, DataFile] = {}
     for file in files:

@@ -145,7 +145,7 @@ class RewriteManifests(SnapshotProducer):
         if missing is not None:
             raise ValidationError(
                 f"Manifest {missing} is to be deleted, but is not in the table any more",
-                hint="read the table's manifests again",
+                hint="Read the table's manifests again.",
                 path=missing,
             )
 
@@ -347,7 +347,7 @@ def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
         what = "added" if counted.added_files_count else "deleted"
         raise ValidationError(
             f"Cannot add manifest {path}: it has {what} files",
-            hint="write its entries as existing ones",
+            hint="Write its entries as existing ones.",
             path=path,
         )
     columns = read_manifest_columns(io, unowned, (), cache=None)

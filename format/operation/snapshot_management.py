@@ -367,7 +367,9 @@ class RefEdit:
             names = ", ".join(self.metadata.refs)
             raise NoSuchSnapshotError(
                 f"The table has no {what} {name!r}",
-                hint=f"Branches and tags are: {names}" if names else "It has no branch or tag yet.",
+                hint=f"Branches and tags are: {names}."
+                if names
+                else "It has no branch or tag yet.",
             )
         if kind is not None and found.snapshot_ref_type is not kind:
             raise ValidationError(

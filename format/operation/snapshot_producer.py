@@ -339,7 +339,7 @@ class SnapshotProducer(ABC):
         all.
         """
         message = f"This operation is committed already, as snapshot {self.snapshot_id}"
-        hint = "begin a new one to make the same change again"
+        hint = "Begin a new one to make the same change again."
         if self.is_committed:
             raise ValidationError(message, hint=hint)
         if self._attempt and base.snapshot_by_id(self.snapshot_id) is not None:

@@ -38,7 +38,7 @@ def check_way_back_kept(name: str, before: Mapping[str, str], after: Mapping[str
             f"{GC_ENABLED.key} of {name} cannot be true yet: it was migrated, and maintenance "
             "would delete files that `icecomb migrate revert` needs",
             hint=f"`{shell_command('migrate', 'finalize', name)}` gives up the way back, and sets "
-            "it",
+            "it.",
             table=name,
         )
 

@@ -177,7 +177,7 @@ class TableScan:
             return replace(self, snapshot_id=None, ref=None)
         raise NoSuchSnapshotError(
             f"There is no branch or tag {name!r}",
-            hint=f"There are: {', '.join(sorted(self.metadata.refs)) or 'none'}",
+            hint=f"There are: {', '.join(sorted(self.metadata.refs)) or 'none'}.",
             ref=name,
         )
 

@@ -196,7 +196,7 @@ class Schema:
             what = "id" if isinstance(name_or_id, int) else "name"
             raise ValidationError(
                 f"Schema has no field of {what} {name_or_id!r}",
-                hint=f"Columns are: {', '.join(f.name for f in self.fields)}",
+                hint=f"Columns are: {', '.join(f.name for f in self.fields)}.",
             )
         return found
 

@@ -80,7 +80,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
         """Refuse to delete everything."""
         raise UnsupportedError(
             "A whole storage is never deleted",
-            hint="name the folder whose files are to be deleted",
+            hint="Name the folder whose files are to be deleted.",
         )
 
     def delete_file(self, path: str) -> None:
@@ -115,7 +115,7 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
         """Refuse to append."""
         raise UnsupportedError(
             f"Cannot append to {path}: files of tables are immutable",
-            hint="write another file",
+            hint="Write another file.",
             path=path,
         )
 

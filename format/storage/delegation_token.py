@@ -54,7 +54,7 @@ class DelegationToken:
         except (ValueError, IndexError):
             raise ConfigurationError(
                 "The text given as a Hadoop delegation token is not one",
-                hint="give it as GETDELEGATIONTOKEN or Token.encodeToUrlString writes it",
+                hint="Give it as GETDELEGATIONTOKEN or Token.encodeToUrlString writes it.",
             ) from None
 
 
@@ -104,12 +104,12 @@ def find_tokens(path: str) -> tuple[DelegationToken, ...]:
     except OSError as error:
         raise ConfigurationError(
             f"The token file {path} ({FILE_VARIABLE}) cannot be read: {error.strerror}",
-            hint="check the path and its permissions",
+            hint="Check the path and its permissions.",
         ) from error
     if data[:5] != _MAGIC + b"\0":
         raise ConfigurationError(
             f"{path} ({FILE_VARIABLE}) is not a token file in Hadoop's first format",
-            hint="hadoop dtutil print FILE shows what it holds",
+            hint="hadoop dtutil print FILE shows what it holds.",
         )
     reader = _Reader(data, 5)
     found = []
@@ -119,7 +119,7 @@ def find_tokens(path: str) -> tuple[DelegationToken, ...]:
             found.append(reader.token())
     except IndexError as error:
         raise ConfigurationError(
-            f"{path} ({FILE_VARIABLE}) ends early", hint="have the token file written again"
+            f"{path} ({FILE_VARIABLE}) ends early", hint="Have the token file written again."
         ) from error
     return tuple(found)
 

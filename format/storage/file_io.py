@@ -308,7 +308,7 @@ class FileIO:
         if self._of(target) is not system:
             raise UnsupportedError(
                 f"Cannot rename {source} to {target}: they are on different file systems",
-                hint="copy the file, then delete the old one",
+                hint="Copy the file, then delete the old one.",
                 path=source,
             )
         system.rename(source, target)
@@ -393,13 +393,13 @@ class FileIO:
         if system is None:
             factory = _FILE_SYSTEMS.get(scheme)
             if factory is None:
-                known = f"known schemes: {', '.join(sorted(_FILE_SYSTEMS))}"
+                known = f"Known schemes: {', '.join(sorted(_FILE_SYSTEMS))}."
                 raise UnsupportedError(
                     f"No file system serves {scheme}: locations, such as {location}",
                     hint=known
                     if _SCHEME.match(location)
                     else f"fs.defaultFS names that file system: write file://{location} for a "
-                    f"local file; {known}",
+                    f"local file. {known}",
                     path=location,
                 )
             # a storage with several schemes is opened once

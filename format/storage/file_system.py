@@ -202,7 +202,7 @@ def exists_already(location: str) -> FileAlreadyExistsError:
     """Return the error for a name that is taken."""
     return FileAlreadyExistsError(
         f"{location} exists already",
-        hint="choose another name, or delete it first",
+        hint="Choose another name, or delete it first.",
         path=location,
     )
 
@@ -211,7 +211,7 @@ def is_missing(location: str) -> NoSuchFileError:
     """Return the error for a file or folder that does not exist."""
     return NoSuchFileError(
         f"{location} does not exist",
-        hint="check the location; somebody may have renamed or deleted it",
+        hint="Check the location; somebody may have renamed or deleted it.",
         path=location,
     )
 
@@ -223,6 +223,6 @@ def state_unknown(location: str, lost: IcecombError) -> FileStateUnknownError:
     """
     return FileStateUnknownError(
         f"It is not known whether {location} was created: {lost.message}",
-        hint="check whether it exists before you repeat the operation; it may appear late",
+        hint="Check whether it exists before you repeat the operation; it may appear late.",
         path=location,
     )

@@ -177,7 +177,7 @@ def _library() -> Any:
         return library
     raise MissingDependencyError(
         f"Kerberos needs the library {_LIBRARIES[0]}, which this machine does not have",
-        hint="install it: libgssapi-krb5-2 of Debian, krb5-libs of Red Hat",
+        hint="Install it: libgssapi-krb5-2 of Debian, krb5-libs of Red Hat.",
     )
 
 
@@ -258,4 +258,4 @@ def _hint(reason: str, service: str) -> str:
     for words, hint in _HINTS:
         if any(word in reason for word in words):
             return hint.format(keys=keys)
-    return f"check krb5.conf ({os.environ.get('KRB5_CONFIG', '/etc/krb5.conf')}) and klist"
+    return f"Check krb5.conf ({os.environ.get('KRB5_CONFIG', '/etc/krb5.conf')}) and klist."

@@ -94,7 +94,7 @@ class LocalFileSystem(FileSystem):
             if size > limit:
                 raise FileIOError(
                     f"{location} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
-                    hint="set that variable to more MiB if the file is sound",
+                    hint="Set that variable to more MiB if the file is sound.",
                     path=location,
                 )
             return data
@@ -149,7 +149,7 @@ class LocalFileSystem(FileSystem):
                     raise
                 raise FileIOError(
                     f"Cannot write {location}: {error.strerror}",
-                    hint="free space there; no file of this name was created",
+                    hint="Free space there; no file of this name was created.",
                     path=location,
                 ) from error
             with _failures("create", location), _opened(folder) as opened:
@@ -204,7 +204,7 @@ class LocalFileSystem(FileSystem):
             more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
             raise FileIOError(
                 f"Cannot delete {location}{more}: {cause.strerror}",
-                hint="check the permissions of the folder, and who made the links in its path",
+                hint="Check the permissions of the folder, and who made the links in its path.",
                 path=location,
                 failed=tuple(name for name, _ in failed),
             ) from cause
@@ -381,14 +381,14 @@ def _written_path(location: str) -> str:
         ):
             raise ValidationError(
                 f"Not an absolute local location: {location!r}",
-                hint="write /folder/file, file:/folder/file or file:///folder/file",
+                hint="Write /folder/file, file:/folder/file or file:///folder/file",
                 path=location,
             )
         path = match["path"]
     if "\0" in path:
         raise ValidationError(
             f"A file name cannot hold a NUL: {location!r}",
-            hint="leave the NUL out of the name",
+            hint="Leave the NUL out of the name.",
             path=location,
         )
     try:
@@ -397,7 +397,7 @@ def _written_path(location: str) -> str:
         raise ValidationError(
             f"{sys.getfilesystemencoding()}, which encodes the names of files here, lacks "
             f"characters of {location!r}",
-            hint="run the process in a UTF-8 locale (LC_ALL=C.UTF-8, or PYTHONUTF8=1)",
+            hint="Run the process in a UTF-8 locale (LC_ALL=C.UTF-8, or PYTHONUTF8=1)",
             path=location,
         ) from error
     return path
@@ -410,7 +410,7 @@ def _as_utf_8(path: str) -> str:
     except UnicodeDecodeError as error:
         raise ValidationError(
             f"The name of {os.fsencode(path)!r} is not UTF-8, so that pyarrow cannot open it",
-            hint="rename it",
+            hint="Rename it.",
         ) from error
 
 
@@ -422,14 +422,14 @@ def _checked(found: os.stat_result, location: str) -> os.stat_result:
     if stat.S_ISDIR(found.st_mode):
         raise FileIOError(
             f"{location} cannot be read: it is a folder, not a file",
-            hint="name the files in it",
+            hint="Name the files in it.",
             path=location,
         )
     if not stat.S_ISREG(found.st_mode):
         # reading one waits for a writer, or never ends
         raise FileIOError(
             f"{location} cannot be read: it is {_kind(found)}, not a file",
-            hint="replace it by the file that belongs there, or remove it",
+            hint="Replace it by the file that belongs there, or remove it.",
             path=location,
         )
     return found
@@ -492,7 +492,7 @@ def _publish(draft: str, old_folder: int, name: str, new_folder: int, location: 
             raise
         raise FileIOError(
             f"Cannot create {location}: {error.strerror}",
-            hint="the file system must allow hard links: they publish without overwriting",
+            hint="The file system must allow hard links: they publish without overwriting.",
             path=location,
         ) from error
 
@@ -598,7 +598,7 @@ def _no_folder(folder: str, path: str, part: str, above: int) -> FileIOError:
     kind = _kind(os.lstat(part, dir_fd=above))
     return FileIOError(
         f"Cannot create {folder}: {path} is {kind}, not a folder",
-        hint="choose another location, or move the existing file away",
+        hint="Choose another location, or move the existing file away.",
         path=path,
     )
 
@@ -666,6 +666,6 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         reason = error.strerror or str(error)
         raise FileIOError(
             f"Cannot {verb} {location}: {reason}",
-            hint="check the permissions, who made the links in its path, and that there is space",
+            hint="Check the permissions, who made the links in its path, and that there is space.",
             path=location,
         ) from error

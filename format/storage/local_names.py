@@ -38,8 +38,8 @@ def check_local_names(io: FileIO, by: str, locations: Sequence[str] | pa.Array) 
     for location in filter(refused.__contains__, local):
         raise ValidationError(
             f"{by} names a file of this machine: {location}",
-            hint="its writer may not be trusted; if it is a file of the table, name its folder "
-            f"in the catalog's {LOCAL_PREFIXES.key}",
+            hint="Its writer may not be trusted; if it is a file of the table, name its folder "
+            f"in the catalog's {LOCAL_PREFIXES.key}.",
             path=location,
         )
 

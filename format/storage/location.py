@@ -202,7 +202,7 @@ def check_table_location(location: str) -> None:
         raise ValidationError(
             f"A table cannot be at {location}: for engines that write through Hadoop that is "
             f"{hadoop_location(location)}",
-            hint="choose a location without empty and dotted parts",
+            hint="Choose a location without empty and dotted parts.",
             path=location,
         )
 

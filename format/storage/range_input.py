@@ -218,7 +218,7 @@ class RangeInput:
             ends = f"ends at byte {start + len(found)}" if found else f"ends before byte {start}"
         raise CorruptFileError(
             f"{self._location} {ends}; {source} gave its length as {self._size}",
-            hint="it was read twice: try again if a proxy truncates responses; if the file was "
-            "truncated or replaced, restore it, or remove it from the table",
+            hint="It was read twice: try again if a proxy truncates responses; if the file was "
+            "truncated or replaced, restore it, or remove it from the table.",
             path=self._location,
         )

@@ -64,7 +64,7 @@ def resolve(
         text = text[: found.start()] + value + text[found.end() :]
     raise ConfigurationError(
         f"{properties[name].source}: property {name} refers to itself",
-        hint="replace the ${...} in it by its value",
+        hint="Replace the ${...} in it by its value.",
     )
 
 
@@ -116,14 +116,15 @@ class _Reader:
             what = expat.errors.messages[error.code]
             raise ConfigurationError(
                 f"{self._path}:{error.lineno}: not well-formed XML: {what}",
-                hint="correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another",
+                hint="Correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another.",
             ) from error
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise ConfigurationError(
                 f"{self._path} cannot be read: {error.strerror or error}",
-                hint="check its permissions, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another",
+                hint="Check its permissions, or let HIVE_CONF_DIR and HADOOP_CONF_DIR "
+                "name another.",
             ) from error
         return self._found
 
@@ -171,7 +172,7 @@ class _Reader:
     def _broken(self, what: str) -> ConfigurationError:
         return ConfigurationError(
             f"{self._path}:{self._parser.CurrentLineNumber or 1}: {what}",
-            hint="correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another",
+            hint="Correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another.",
         )
 
 

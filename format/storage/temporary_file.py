@@ -22,5 +22,5 @@ def cannot_keep(what: str, error: OSError) -> FileIOError:
     """Return the error for a full or unwritable temporary folder; `what` names the contents."""
     return FileIOError(
         f"Cannot keep {what} in {tempfile.tempdir or 'a temporary folder'}: {error.strerror}",
-        hint="free space there, or set TMPDIR to a folder with free space",
+        hint="Free space there, or set TMPDIR to a folder with free space.",
     )

@@ -163,7 +163,7 @@ class Demo:
         if not isinstance(catalog, HiveCatalog):
             raise MigrationError(
                 "The demo needs a catalog on a Hive metastore",
-                hint="the demo names its catalog lake: rename the one in your configuration",
+                hint="The demo names its catalog lake: rename the one in your configuration.",
             )
         with self._part("starting Spark"), _stderr_into(self._warehouse / _LOG):
             self._spark = icecomb.spark.session(
@@ -255,7 +255,7 @@ class Demo:
         self._table(["month", "flights", "cancelled", "average delay (min)"], rows)
         total = spark.sql(f"SELECT count(dep_time) FROM lake.{TABLE}").collect()[0][0]
         if total != DEPARTED:
-            raise IcecombError(f"Spark sees {total} departures, not {DEPARTED}", hint="report it")
+            raise IcecombError(f"Spark sees {total} departures, not {DEPARTED}", hint="Report it.")
 
     def _ask_python(self, catalog: HiveCatalog) -> None:
         self._code(
@@ -280,7 +280,7 @@ class Demo:
         if before is None:
             raise MigrationError(
                 f"{TABLE} has no snapshot after its migration",
-                hint="run the demo again in an empty folder",
+                hint="Run the demo again in an empty folder.",
                 table=TABLE,
             )
         names = ", ".join("2014" if name == "year" else name for name in COLUMNS)
@@ -339,7 +339,7 @@ class Demo:
         wanted = {"before": ROWS, "now": ROWS + INSERTED + APPENDED}
         wrong = [name for name, count in counts.items() if count != wanted[name.split()[1]]]
         if wrong:
-            raise IcecombError(f"The demo counted wrong: {counts}", hint="please report it")
+            raise IcecombError(f"The demo counted wrong: {counts}", hint="Please report it.")
         return counts
 
     def _revert(self, catalog: HiveCatalog, spark: SparkSession) -> int:

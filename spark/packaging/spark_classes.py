@@ -99,7 +99,7 @@ def check_jars(folder: Path) -> None:
             raise MissingDependencyError(
                 f"{jar} is not the file that icecomb was made with: its SHA-256 is {found}, not "
                 f"{known.get(jar.name)}",
-                hint="find out which mirror or proxy answers with it; then delete "
+                hint="Find out which mirror or proxy answers with it; then delete "
                 f"{folder.parent.parent}",
             )
 
@@ -153,5 +153,5 @@ def _retrieve(module: Path, folder: Path, cache: Path) -> None:
     said = done.stdout[-1500:].strip()
     raise MissingDependencyError(
         f"Ivy could not fetch the classes of Spark {module.parent.name}:\n{said}",
-        hint="check that Maven Central, or the mirror of ~/.ivy2, can be reached from here",
+        hint="Check that Maven Central, or the mirror of ~/.ivy2, can be reached from here.",
     )

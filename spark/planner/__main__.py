@@ -32,7 +32,7 @@ def main() -> int:
     if not token:
         error = ConfigurationError(
             "The planner is started by icecomb's bridge in Spark, not by hand",
-            hint="see icecomb.spark.session() or `icecomb spark-conf`",
+            hint="See icecomb.spark.session() or `icecomb spark-conf`.",
         )
         sys.stderr.write(f"{error}\n")
         return 2

@@ -54,7 +54,7 @@ def refused(catalog, name, match):
     before = files_below(catalog)
     with pytest.raises(ValidationError, match=match) as caught:
         catalog.purge_table(name)
-    assert "nothing was deleted" in caught.value.hint
+    assert "Nothing was deleted" in caught.value.hint
     assert files_below(catalog) == before
     return caught.value.hint
 
@@ -165,7 +165,7 @@ def test_rows_elsewhere_that_cannot_be_deleted_are_told_and_the_others_go(tmp_pa
     def failing(self, locations):
         delete(self, [name for name in locations if name != str(kept)])
         if str(kept) in locations:
-            raise FileIOError("Cannot delete", hint="try again", path=str(kept))
+            raise FileIOError("Cannot delete", hint="Try again", path=str(kept))
 
     monkeypatch.setattr(LocalFileSystem, "delete", failing)
     with pytest.raises(FileIOError, match="Cannot delete"):
@@ -190,7 +190,7 @@ def test_a_folder_that_a_metastores_table_is_in_too_keeps_its_rows(tmp_path, cat
         ValidationError, match=r"also those of a file-system table: .*/v2"
     ) as caught:
         catalog.purge_table(name)
-    assert "drop it without purging" in caught.value.hint
+    assert "Drop it without purging" in caught.value.hint
     taken.append(ROWS)
     with pytest.raises(ValidationError, match="also those of a file-system table"):
         catalog.purge_table(name)

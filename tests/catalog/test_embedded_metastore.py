@@ -231,7 +231,7 @@ def test_no_java_is_said_and_nothing_is_left_running(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
     with pytest.raises(JavaError, match="JAVA_HOME") as caught:
         metastore.start(tmp_path / "lake")
-    assert "install Java 17" in str(caught.value)
+    assert "Install Java 17" in str(caught.value)
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaError, match="no java on PATH"):

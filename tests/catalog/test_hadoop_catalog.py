@@ -728,7 +728,7 @@ def test_the_command_line_takes_a_catalog_of_folders_and_single_places(
     assert run(["describe", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
         f"error: There is no table {tmp_path}\n"
-        "  hint: check the name: a table is a folder with metadata/v1.metadata.json or later ones\n"
+        "  hint: Check the name: a table is a folder with metadata/v1.metadata.json or later ones.\n"
     )
 
 
@@ -800,7 +800,7 @@ def test_a_lock_of_javas_is_refused_by_whatever_writes_and_by_nothing_that_reads
     ):
         with pytest.raises(UnsupportedError, match=f"lock-impl is {DYNAMO}") as caught:
             write()
-        assert "leave lock-impl out" in caught.value.hint
+        assert "Leave lock-impl out" in caught.value.hint
     assert sorted(path for path in tmp_path.rglob("*")) == before
 
 

@@ -112,7 +112,7 @@ def test_a_server_that_goes_away_when_it_is_tried_is_an_error_of_the_metastore(
     change = EntryChange(server, "db", "t", {"engine.hive.lock-enabled": "false"})
     with pytest.raises(UnreachableError, match="went away") as caught:
         change.is_locked({})
-    assert "try again" in str(caught.value)
+    assert "Try again" in str(caught.value)
     assert not change.is_locked({})
 
 
@@ -124,7 +124,7 @@ def test_a_server_that_fails_when_it_is_tried_is_not_said_to_check_nothing() -> 
     with pytest.raises(ConfigurationError, match="did not let it be tried") as caught:
         change.is_locked({})
     assert "does not check" not in str(caught.value)
-    assert "try again" in str(caught.value)
+    assert "Try again" in str(caught.value)
     assert not change.is_locked({})
 
 

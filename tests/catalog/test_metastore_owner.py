@@ -112,7 +112,7 @@ def test_the_owners_clients_get_in_by_the_address_alone(metastore, monkeypatch, 
         pytest.raises(UnreachableError, match="belongs to") as caught,
     ):
         client.databases()
-    assert "name its warehouse" in str(caught.value)
+    assert "Name its warehouse" in str(caught.value)
     with load_catalog("local", warehouse=metastore.warehouse) as lake:
         assert ("default",) in lake.list_namespaces()
     with HiveClient(metastore.uri) as client:

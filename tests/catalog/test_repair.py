@@ -347,7 +347,7 @@ def test_a_table_without_any_readable_metadata_says_so(icecomb, table):
     (problem,) = [one for one in said["findings"] if one["level"] == "problem"]
     assert (code, "no other metadata file" in problem["message"]) == (3, True)
     code, _, err = icecomb("repair", name(table))
-    assert (code, "its folder has no older metadata file" in err) == (1, True)
+    assert (code, "Its folder has no older metadata file" in err) == (1, True)
     assert icecomb("drop", name(table), "--yes")[1]["dropped"] is True
 
 

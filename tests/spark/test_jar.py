@@ -87,14 +87,14 @@ def test_a_spark_the_bridge_is_not_made_for_is_refused_by_version(tmp_path):
             UnsupportedError, match=rf"does not run on Spark {home.version}"
         ) as error:
             jar.bridge_jar(home)
-        assert "use Spark 3.5, 4.0, 4.1, 4.2, 4.3" in error.value.hint
+        assert "Use Spark 3.5, 4.0, 4.1, 4.2, 4.3" in error.value.hint
 
 
 def test_a_spark_newer_than_known_says_so(tmp_path):
     home = jar.spark_home(_home(tmp_path, "spark-core_2.13-4.10.0.jar"))
     with pytest.raises(UnsupportedError, match=r"4\.10\.0 .* newer than this icecomb") as error:
         jar.bridge_jar(home)
-    assert "upgrade icecomb" in error.value.hint
+    assert "Upgrade icecomb" in error.value.hint
 
 
 def test_every_version_of_spark_gets_each_class_once_and_from_the_newest_folder(

@@ -256,7 +256,7 @@ def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
 
 @ON_THE_PAGE
 def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
-    with pytest.raises(REFUSED, match="leave backup_table_name out"):
+    with pytest.raises(REFUSED, match="Leave backup_table_name out"):
         run(f"CALL lake.system.migrate(table => '{hive}', backup_table_name => 'x')")
     assert run(f"CALL lake.system.migrate('{hive}', map('foo', 'bar'))") == [[3]]
     assert run(f"SELECT id, k FROM lake.{hive} ORDER BY id") == HIVE_ROWS

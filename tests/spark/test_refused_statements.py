@@ -24,7 +24,7 @@ INSTEAD = {
     "MSCK REPAIR TABLE {t}": ADD_FILES,
     "LOAD DATA INPATH '/tmp/nothing' INTO TABLE {t}": rf"{ADD_FILES}.*INSERT INTO {{t}} SELECT",
     "ANALYZE TABLE {t} PARTITION (id) COMPUTE STATISTICS": "the columns that partitions are made of",
-    "ANALYZE TABLE {t}.files COMPUTE STATISTICS": "name the table itself",
+    "ANALYZE TABLE {t}.files COMPUTE STATISTICS": "Name the table itself",
     "ALTER TABLE {t} SET SERDE 'a'": r"SET TBLPROPERTIES",
     "ALTER TABLE {t} SET SERDEPROPERTIES ('a' = 'b')": r"SET TBLPROPERTIES",
     "SHOW CREATE TABLE {t} AS SERDE": "SHOW CREATE TABLE {t}$",

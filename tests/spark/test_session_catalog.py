@@ -217,7 +217,7 @@ def test_a_table_that_was_migrated_keeps_working_under_its_name_and_again_when_r
         [
             (
                 {"python": "/nonexistent/python"},
-                r"planner does not run(.|\n)*hint: set spark\.sql\.",
+                r"planner does not run(.|\n)*hint: Set spark\.sql\.",
             ),
             ({"hive.metastore.use.SSL": "true"}, r"metastore(.|\n)*hint: "),
         ],

@@ -97,4 +97,4 @@ def test_a_host_without_a_compiler_and_without_a_ready_jar_is_told_so(tmp_path):
     done = _icecomb("spark-conf", JAVA_HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "no javac" in done.stderr
-    assert "hint: install a JDK" in done.stderr
+    assert "hint: Install a JDK" in done.stderr

@@ -340,7 +340,7 @@ def test_a_statement_with_a_slip_is_told_how_to_write_it(spark, name):
     ):
         with pytest.raises(AnalysisException, match="Cannot read the statement") as refused:
             spark.sql(f"ALTER TABLE {name} {change}")
-        assert "hint: write " in str(refused.value)
+        assert "hint: Write " in str(refused.value)
 
 
 def test_statements_that_only_look_like_ours_are_sparks_own(spark, name):

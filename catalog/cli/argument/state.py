@@ -107,7 +107,7 @@ def state_of(text: str, metadata: TableMetadata) -> State:
         if ref is not None and ref.snapshot_id != number:
             raise ValidationError(
                 f"{text} is a snapshot, and a {ref.snapshot_ref_type} of another one",
-                hint=f"use the id that it points to: {ref.snapshot_id}",
+                hint=f"Use the id that it points to: {ref.snapshot_id}.",
             )
         return State(snapshot_id=number)
     if text == MAIN_BRANCH:  # which a table without snapshots does not have yet
@@ -119,7 +119,8 @@ def state_of(text: str, metadata: TableMetadata) -> State:
     if at is None:
         raise ValidationError(
             f"{text!r} is not a snapshot, branch or tag of the table, nor a time",
-            hint="icecomb snapshots lists the first; a time is 2024-05-01T12:00, or an age like 7d",
+            hint="icecomb snapshots lists the first; a time is 2024-05-01T12:00, or an "
+            "age like 7d.",
         )
     return State(at=at)
 

@@ -33,7 +33,7 @@ def no_namespace(name: str) -> NoSuchNamespaceError:
     """Return the error for a missing database."""
     return NoSuchNamespaceError(
         f"There is no namespace {name}",
-        hint="list_namespaces() names those that exist",
+        hint="list_namespaces() names those that exist.",
         namespace=name,
     )
 
@@ -59,7 +59,7 @@ def _no_table(database: str, name: str) -> NoSuchTableError:
     return NoSuchTableError(
         f"There is no table {database}.{name}",
         hint=f"list_tables({database!r}), or `{shell_command('tables', database)}`, lists the "
-        "tables",
+        "tables.",
         table=f"{database}.{name}",
     )
 

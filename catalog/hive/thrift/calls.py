@@ -148,7 +148,7 @@ class Calls:
             if self._pin not in {None, connection.server}:
                 raise MovedError(
                     f"The metastore is {connection.uri} since the previous one went away",
-                    hint="try again",
+                    hint="Try again.",
                     uri=connection.uri,
                     call=method,
                 )
@@ -204,7 +204,7 @@ class Calls:
         return kind(
             f"the metastore {connection.uri} {what if late else f'broke off: {error}'} "
             f"(call {method})",
-            hint="check that the metastore still runs, and look at its log",
+            hint="Check that the metastore still runs, and look at its log.",
             uri=connection.uri,
             call=method,
         )
@@ -213,7 +213,7 @@ class Calls:
 def _missing(connection: Connection, method: str, answer: str) -> MissingCallError:
     return MissingCallError(
         f"The metastore {connection.uri} does not have the call {method}",
-        hint="use a metastore of a version that has it: Hive 2.3, 3.1 or 4",
+        hint="Use a metastore of a version that has it: Hive 2.3, 3.1 or 4.",
         kind="TApplicationException",
         answer=answer,
     )
@@ -224,16 +224,16 @@ def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
     kind = type(error).__name__
     hint = UNEXPLAINED
     if "HIVE_LOCKS" in answer and "not exist" in answer:
-        hint = "its database lacks the lock tables; run `schematool -initSchema`"
+        hint = "Its database lacks the lock tables; run `schematool -initSchema`."
     elif "The following columns have types incompatible" in answer:
         hint = (
-            "set hive.metastore.disallow.incompatible.col.type.changes=false on the metastore: "
-            "it compares columns by position"
+            "Set hive.metastore.disallow.incompatible.col.type.changes=false on the metastore: "
+            "it compares columns by position."
         )
     elif "Cannot update parameter with JDO" in answer:
         hint = (
-            "the metastore runs with hive.metastore.try.direct.sql=false: set it to true, or "
-            "hive.check-and-put=true on the catalog, which finds that out and relies on locks"
+            "The metastore runs with hive.metastore.try.direct.sql=false: set it to true, or "
+            "hive.check-and-put=true on the catalog, which finds that out and relies on locks."
         )
     return RefusedError(
         f"The metastore {connection.uri} refused {method}: {answer.partition(chr(10))[0] or kind}",

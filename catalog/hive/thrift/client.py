@@ -188,7 +188,7 @@ class HiveClient:
             if error.kind == "AlreadyExistsException":
                 raise NamespaceAlreadyExistsError(
                     f"The namespace {database.name} exists already",
-                    hint="use it, or choose another name",
+                    hint="Use it, or choose another name.",
                     namespace=database.name,
                 ) from None
             raise
@@ -211,7 +211,7 @@ class HiveClient:
             if error.kind == "InvalidOperationException":
                 raise NamespaceNotEmptyError(
                     f"The namespace {name} is not empty: {error.answer}",
-                    hint="drop or move what it holds first",
+                    hint="Drop or move what it holds first.",
                     namespace=name,
                 ) from None
             raise
@@ -309,7 +309,7 @@ class HiveClient:
             if error.kind == "AlreadyExistsException":
                 raise TableAlreadyExistsError(
                     f"{table.full_name} exists already",
-                    hint="load that table, or choose another name",
+                    hint="Load that table, or choose another name.",
                     table=table.full_name,
                 ) from None
             if error.kind == "NoSuchObjectException" or (

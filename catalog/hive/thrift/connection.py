@@ -57,7 +57,7 @@ class Connection:
         except OSError as error:
             raise UnreachableError(
                 f"The metastore {uri} cannot be reached: {error.strerror or error}",
-                hint="check the address, and that the metastore runs",
+                hint="Check the address, and that the metastore runs.",
                 uri=uri,
             ) from error
         peer = plug.getpeername()
@@ -172,10 +172,10 @@ class Connection:
             plug.close()
             if isinstance(error, ssl.SSLCertVerificationError):
                 what = f"failed TLS verification: {error.verify_message}"
-                hint = "name its authority in hive.metastore.truststore.path (PEM)"
+                hint = "Name its authority in hive.metastore.truststore.path (PEM)."
             else:
                 what = f"does not speak TLS: {error}"
-                hint = "check the port, and whether the metastore has hive.metastore.use.SSL"
+                hint = "Check the port, and whether the metastore has hive.metastore.use.SSL."
             raise UnreachableError(
                 f"The metastore {self.uri} {what}", hint=hint, uri=self.uri
             ) from error
@@ -194,15 +194,15 @@ class Connection:
         except ttypes.MetaException as error:
             raise UnreachableError(
                 f"The metastore {self.uri} rejected the login: {error.message}",
-                hint="name its warehouse instead of its address",
+                hint="Name its warehouse instead of its address.",
                 uri=self.uri,
             ) from error
         except (TException, OSError, EOFError, *UNDECODED) as error:
             raise UnreachableError(
                 f"The metastore {self.uri} accepts connections but does not talk "
                 f"{'plain ' if settings.tls is None else ''}Thrift: {error}",
-                hint="it may want Kerberos (hive.metastore.sasl.enabled) or TLS "
-                "(hive.metastore.use.SSL), or be another service",
+                hint="It may want Kerberos (hive.metastore.sasl.enabled) or TLS "
+                "(hive.metastore.use.SSL), or be another service.",
                 uri=self.uri,
             ) from error
 
@@ -230,7 +230,7 @@ class Connection:
         except (TException, OSError) as error:
             raise UnreachableError(
                 f"The metastore {self.uri} closed the connection during authentication: {error}",
-                hint="check that it has hive.metastore.sasl.enabled, and its log",
+                hint="Check that it has hive.metastore.sasl.enabled, and its log.",
                 uri=self.uri,
             ) from error
 
@@ -248,8 +248,8 @@ class Connection:
             raise UnreachableError(
                 f"The metastore {self.uri} does not allow acting for {user}: "
                 f"{getattr(error, 'message', None) or error}",
-                hint="set hadoop.proxyuser.<login>.hosts and .groups in its core-site.xml; or "
-                f"start an application as {user} (spark-submit --proxy-user)",
+                hint="Set hadoop.proxyuser.<login>.hosts and .groups in its core-site.xml; or "
+                f"start an application as {user} (spark-submit --proxy-user).",
                 uri=self.uri,
             ) from error
         finally:
@@ -275,7 +275,7 @@ def endpoint(uri: str) -> tuple[str, int]:
     if not host or parts.scheme != "thrift" or parts.path.strip("/") or "@" in parts.netloc:
         raise ConfigurationError(
             f"{shown('uri', uri)!r} is not the address of a Hive metastore",
-            hint="write it as thrift://host:9083; separate several with commas",
+            hint="Write it as thrift://host:9083; separate several with commas.",
         )
     return host, port
 

@@ -81,7 +81,7 @@ def _told(error: RefusedError, what: str) -> RefusedError:
         f"The metastore {error.context.get('uri')} refused {method}: {what}",
         kind=error.kind,
         answer=error.answer,
-        hint="shorten it; what a metastore cannot hold, a table in a folder can (type='hadoop')",
+        hint="Shorten it; what a metastore cannot hold, a table in a folder can (type='hadoop')",
         **error.context,
     )
 

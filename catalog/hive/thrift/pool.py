@@ -89,7 +89,7 @@ class ConnectionPool:
                     raise MetastoreError(
                         f"All {self._size} connections to the metastore are in use, and none came "
                         f"free within {self._wait_s:g} s",
-                        hint="raise the catalog's property clients, or use fewer threads",
+                        hint="Raise the catalog's property clients, or use fewer threads.",
                     )
             self._lent.add(loan)
             loan.generation = self._generation

@@ -83,7 +83,7 @@ class SaslSettings:
         if keytab is not None and not (Path(keytab).is_file() and os.access(keytab, os.R_OK)):
             raise ConfigurationError(
                 f"The keytab {keytab} (hive.metastore.client.keytab) cannot be read",
-                hint="check the path and its permissions",
+                hint="Check the path and its permissions.",
             )
         proxy_user = METASTORE_PROXY_USER.of(properties)
         found = cls(
@@ -98,7 +98,8 @@ class SaslSettings:
         if found.token is None and service is None:
             raise ConfigurationError(
                 "hive.metastore.sasl.enabled is true, but nothing says who the metastore is",
-                hint="set hive.metastore.kerberos.principal=hive/_HOST@REALM, as its hive-site.xml",
+                hint="Set hive.metastore.kerberos.principal=hive/_HOST@REALM, as its "
+                "hive-site.xml.",
             )
         return found
 
@@ -108,7 +109,7 @@ class SaslSettings:
         if "/" not in service:
             raise ConfigurationError(
                 f"{self.service!r} (hive.metastore.kerberos.principal) is not a service principal",
-                hint="write it as hive/_HOST@REALM",
+                hint="Write it as hive/_HOST@REALM",
             )
         return service
 
@@ -153,5 +154,5 @@ def _context(trusted: str | None) -> ssl.SSLContext:
     except OSError as error:
         raise ConfigurationError(
             f"{trusted} (hive.metastore.truststore.path) holds no certificates in PEM: {error}",
-            hint="of a Java trust store: keytool -list -rfc -keystore STORE > authorities.pem",
+            hint="Of a Java trust store: keytool -list -rfc -keystore STORE > authorities.pem.",
         ) from error

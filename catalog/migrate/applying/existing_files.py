@@ -46,7 +46,7 @@ def files_of_folder(
     """
     found = list_folder(io, PartitionFolder("", folder, ()), by_folders=True)
     if not found.exists:
-        raise ValidationError(f"There is no folder {folder}", hint="give the whole location")
+        raise ValidationError(f"There is no folder {folder}", hint="Give the whole location.")
     files: dict[str, Mapping[str, Any]] = {
         status.location: {}
         for status in (*found.files, *found.nested)
@@ -70,7 +70,7 @@ def files_of_hive_table(
     if source.is_iceberg:
         raise ValidationError(
             f"{name} is an Iceberg table: its deletes would be lost",
-            hint="INSERT INTO ... SELECT copies its rows",
+            hint="INSERT INTO ... SELECT copies its rows.",
         )
     if overwritten := context.overwritten(source):
         raise overwritten.error
@@ -79,7 +79,7 @@ def files_of_hive_table(
         raise ValidationError(
             f"The rows of {name} are not simply in files: it is a view, transactional, or kept "
             "elsewhere",
-            hint="INSERT INTO ... SELECT copies its rows",
+            hint="INSERT INTO ... SELECT copies its rows.",
         )
     if wrong := _read_otherwise(name, source):
         raise wrong
@@ -90,7 +90,7 @@ def files_of_hive_table(
     elif wanted:
         raise ValidationError(
             f"{name} is not partitioned: there is nothing to choose among partitions",
-            hint="take all of its files",
+            hint="Take all of its files.",
         )
     else:
         folders, values = [table_folder(source)], [{}]
@@ -101,13 +101,13 @@ def files_of_hive_table(
         if not found.exists:
             raise ValidationError(
                 f"{name} has no folder {where}",
-                hint=f"restore it, or drop the {'partition' if given else 'table'} in Hive",
+                hint=f"Restore it, or drop the {'partition' if given else 'table'} in Hive.",
             )
         if found.nested:
             raise ValidationError(
                 f"{found.nested[0].location} is in a sub-folder, where readers of Hive tables "
                 "differ on whether it counts",
-                hint="move such files up or away",
+                hint="Move such files up or away.",
             )
         files.update((status.location, given) for status in found.files)
     _check_shown(context.io, source, schema, files)
@@ -130,7 +130,7 @@ def _check_shown(io: FileIO, source: HiveTable, schema: Schema, files: Iterable[
         for problem in reader.shown(location):
             raise ValidationError(
                 f"{location} of {source.full_name}: column {problem.column}: {problem.message}",
-                hint="INSERT INTO ... SELECT copies what Hive and Spark show",
+                hint="INSERT INTO ... SELECT copies what Hive and Spark show.",
                 path=location,
             )
 
@@ -157,7 +157,7 @@ def _partitions(
     if homeless := [every[at].name for at in meant if not every[at].location]:
         raise ValidationError(
             f"The metastore has no folder of partition {homeless[0]} of {name}",
-            hint="ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop it there",
+            hint="ALTER TABLE ... PARTITION (...) SET LOCATION in Hive, or drop it there.",
         )
     # One that is not selected counts, too: taken in later, its file would be there already.
     chosen = set(meant)
@@ -167,7 +167,7 @@ def _partitions(
             raise ValidationError(
                 f"Partitions {every[one].name} and {every[other].name} of {name} share the folder "
                 f"{every[one].location}: Hive shows its rows in both, a file would be in one",
-                hint="INSERT INTO ... SELECT copies the rows, or drop one of them in Hive",
+                hint="INSERT INTO ... SELECT copies the rows, or drop one of them in Hive.",
             )
     return [every[at] for at in meant], [values[at] for at in meant]
 
@@ -177,17 +177,17 @@ def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationEr
     if format_of(entry.storage) is None:
         return ValidationError(
             f"The files of {what} are not simply {FORMATS} ({classes_of(entry.storage)})",
-            hint="copy its rows by what knows these classes: INSERT INTO ... SELECT",
+            hint="Copy its rows by what knows these classes: INSERT INTO ... SELECT.",
         )
     if orc_by_position(entry) or parquet_by_position(entry):
         return ValidationError(
             f"Hive finds the columns of {what} by position, whatever their names in its files",
-            hint="INSERT INTO ... SELECT copies its rows",
+            hint="INSERT INTO ... SELECT copies its rows.",
         )
     if skipped := skipped_rows(entry):
         return ValidationError(
             f"Hive leaves rows of each file of {what} out ({skipped})",
-            hint="unset it in Hive if they are rows, else copy the table there",
+            hint="Unset it in Hive if they are rows, else copy the table there.",
         )
     return None
 
@@ -195,7 +195,7 @@ def _read_otherwise(what: str, entry: HiveTable | HivePartition) -> ValidationEr
 def _no_partition(where: str, wanted: Mapping[str, str]) -> ValidationError:
     return ValidationError(
         f"{where} has no partitions of {wanted}",
-        hint="give values of existing partitions, by the names of their columns",
+        hint="Give values of existing partitions, by the names of their columns.",
     )
 
 
@@ -214,7 +214,7 @@ def _matches(
         if name.lower() not in spelled:
             raise ValidationError(
                 f"{where} is not partitioned by {name}",
-                hint=f"its partition columns: {', '.join(found) or 'none'}",
+                hint=f"Its partition columns: {', '.join(found) or 'none'}.",
             )
         column = schema.find_field(name, case_sensitive=False)
         if value_of_text(spelled[name.lower()], column) != value_of_text(text, column):

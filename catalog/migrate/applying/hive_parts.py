@@ -193,7 +193,7 @@ class HiveParts:
             raise CommitFailedError(
                 f"{self._context.database}.{self._context.name} has {len(names)} partitions of "
                 f"{wanted}: somebody dropped them while it was reverted",
-                hint="revert again",
+                hint="Revert again.",
                 table=f"{self._context.database}.{self._context.name}",
             )
 
@@ -272,7 +272,7 @@ class HiveParts:
         if prepared is None or table.parameters.get("uuid") != prepared["uuid"]:
             raise CommitFailedError(
                 f"{table.full_name} was replaced by somebody else",
-                hint=f"{shell_command('migrate', 'status', table.full_name)} shows what it is now",
+                hint=f"{shell_command('migrate', 'status', table.full_name)} shows what it is now.",
                 table=table.full_name,
             )
         self._context.require_metadata(table)
@@ -297,8 +297,8 @@ class HiveParts:
                         f"{database}.{name} cannot be reverted: Hive gave partition "
                         f"{'/'.join(one.values)} the folder {one.storage.location} after the "
                         "conversion",
-                        hint="move its files into its old folder, give the partition that folder "
-                        "again, then revert again",
+                        hint="Move its files into its old folder, give the partition that folder "
+                        "again, then revert again.",
                         table=f"{database}.{name}",
                     )
 
@@ -311,8 +311,8 @@ class HiveParts:
                 f"{table.full_name} is an Iceberg table, but Hive dropped {len(names)} partitions "
                 "after the conversion, whose rows are still in it: "
                 f"{', '.join(names[:_SHOWN])}{more}",
-                hint="delete these rows with Table.delete, or add the partitions in Hive again, "
-                "then apply again; a revert leaves them dropped",
+                hint="Delete these rows with Table.delete, or add the partitions in Hive again, "
+                "then apply again; a revert leaves them dropped.",
                 table=table.full_name,
             )
 
@@ -335,7 +335,7 @@ class HiveParts:
                 f"{'.'.join(loaded.name())} is an Iceberg table, but Hive added "
                 f"{len(left)} files to partitions after the conversion, which are not in it: "
                 f"{left[0]}",
-                hint="stop Hive's writers, add the files with Table.add_files, then apply again",
+                hint="Stop Hive's writers, add the files with Table.add_files, then apply again.",
                 table=".".join(loaded.name()),
             )
 

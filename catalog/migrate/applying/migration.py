@@ -311,7 +311,7 @@ class Takeover:
         if not is_unchanged(self._context, table, plan, partitions, self._threads):
             raise CommitFailedError(
                 f"{table.full_name} was changed while it was read",
-                hint="stop its writers, then apply again",
+                hint="Stop its writers, then apply again.",
                 table=table.full_name,
             )
 
@@ -321,7 +321,7 @@ class Takeover:
         if folder := writers.in_table_folder():
             raise CommitFailedError(
                 f"{table.full_name} is being written to: {folder}",
-                hint="stop its writers, then apply again",
+                hint="Stop its writers, then apply again.",
                 table=table.full_name,
             )
 
@@ -330,7 +330,7 @@ class Takeover:
         if journal.reverted or not written.issubset(journal.metadata_files()):
             raise CommitFailedError(
                 f"{table.full_name} is being migrated by somebody else, too",
-                hint=f"{shell_command('migrate', 'status', table.full_name)} shows how far it is",
+                hint=f"{shell_command('migrate', 'status', table.full_name)} shows how far it is.",
                 table=table.full_name,
             )
 
@@ -368,7 +368,7 @@ class Takeover:
         if found is None:
             raise AlreadyIcebergError(
                 f"{table.full_name} is an Iceberg table already, and not by icecomb's migration",
-                hint="nothing to do",
+                hint="Nothing to do.",
                 table=table.full_name,
             )
         journal, _ = found
@@ -400,13 +400,13 @@ def given_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
     if INTEROP.key in given:
         raise ValidationError(
             f"Property {INTEROP} is set by the migration itself",
-            hint="leave it out; interop of Python's apply, or `icecomb migrate apply --interop`, "
-            "names the engines",
+            hint="Leave it out; interop of Python's apply, or `icecomb migrate apply --interop`, "
+            "names the engines.",
         )
     if taken := sorted(given.keys() & {NAME_MAPPING.key, MIGRATED, "snapshot", GC_ENABLED.key}):
         raise ValidationError(
             f"Property {taken[0]} is set by the migration itself",
-            hint="leave it out; set it afterwards if you know that it must differ",
+            hint="Leave it out; set it afterwards if you know that it must differ.",
         )
     return given
 
@@ -472,6 +472,6 @@ def keeps_changing(context: MigrationContext) -> MigrationError:
     name = f"{context.database}.{context.name}"
     return MigrationError(
         f"{name} changed during each of {ROUNDS} attempts",
-        hint="stop its writers, then try again",
+        hint="Stop its writers, then try again.",
         table=name,
     )

@@ -73,7 +73,7 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
         if table.is_iceberg:
             raise MigrationError(
                 f"{table.full_name} is an Iceberg table already",
-                hint="a tag keeps a state of it; CREATE TABLE ... AS SELECT copies it",
+                hint="A tag keeps a state of it; CREATE TABLE ... AS SELECT copies it.",
                 table=table.full_name,
             )
         if found := context.overwritten(table):
@@ -158,5 +158,5 @@ def _check_apart(context: MigrationContext, source: str, target: str) -> None:
     if one.startswith(other) or other.startswith(one):
         raise ValidationError(
             f"The new table cannot be in {target}: the Hive table is in {source}",
-            hint="give it a folder of its own",
+            hint="Give it a folder of its own.",
         )

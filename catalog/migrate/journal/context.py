@@ -101,7 +101,7 @@ class MigrationContext:
                 f"{table.full_name} is an Iceberg table, but {table.metadata_location} is gone, as "
                 "after an overwrite of Hive that was under way when it was migrated",
                 hint=f"{shell_command('migrate', 'revert', table.full_name)} tells what restoring "
-                "the Hive table would lose",
+                "the Hive table would lose.",
                 table=table.full_name,
             )
 
@@ -151,7 +151,7 @@ class MigrationContext:
         if lock is not None and not lock.is_alive(ask=True):
             raise CommitFailedError(
                 f"The lock on {self.database}.{self.name} was lost",
-                hint="run the same command again",
+                hint="Run the same command again.",
                 table=f"{self.database}.{self.name}",
             )
 
@@ -170,7 +170,7 @@ class MigrationContext:
             raise CommitStateUnknownError(
                 f"{table.full_name}: a request to make it an Iceberg table was not answered, and "
                 "this metastore, which does not check what it replaces, may still carry it out",
-                hint=f"nothing was deleted; try again after {moment_after(asked['at-ms'])}",
+                hint=f"Nothing was deleted; try again after {moment_after(asked['at-ms'])}",
                 table=table.full_name,
             )
         outcome = self.entry.fence(table, lock)
@@ -178,7 +178,7 @@ class MigrationContext:
             raise CommitStateUnknownError(
                 f"{table.full_name}: it is unknown whether a request to make it an Iceberg "
                 f"table may still be carried out: {outcome.reason}",
-                hint="nothing was deleted; try again",
+                hint="Nothing was deleted; try again.",
                 table=table.full_name,
             ) from outcome.cause
         return isinstance(outcome, Committed)
@@ -216,7 +216,7 @@ def being_reverted(table: HiveTable) -> MigrationError:
     """Return the error for any other step during a revert."""
     return MigrationError(
         f"{table.full_name} is being reverted",
-        hint=f"finish it: {shell_command('migrate', 'revert', table.full_name, '--yes')}",
+        hint=f"Finish it: {shell_command('migrate', 'revert', table.full_name, '--yes')}",
         table=table.full_name,
     )
 

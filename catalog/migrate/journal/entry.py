@@ -130,7 +130,7 @@ class TableEntry:
                 raise DropUnansweredError(
                     f"{self.database}.{self.name} is an Iceberg table, but still has partitions' "
                     f"entries: {error.message}",
-                    hint="apply again",
+                    hint="Apply again.",
                     table=f"{self.database}.{self.name}",
                 ) from error
 
@@ -280,7 +280,7 @@ def _time_of_change(table: HiveTable) -> str:
         return found
     raise MigrationError(
         f"The metastore does not say when {table.full_name} was changed last ({_CHANGED})",
-        hint="change a property of it in Hive or Spark, and try again",
+        hint="Change a property of it in Hive or Spark, and try again.",
         table=table.full_name,
     )
 
@@ -304,8 +304,8 @@ def _require_done(outcome: Outcome, table: HiveTable, unknown: str, *, verb: str
     name = table.full_name
     raise CommitStateUnknownError(
         f"{name}: {unknown}: {outcome.reason}",
-        hint=f"nothing was deleted; see `{shell_command('migrate', 'status', name)}`, then {verb} "
-        "again",
+        hint=f"Nothing was deleted; see `{shell_command('migrate', 'status', name)}`, then {verb} "
+        "again.",
         table=name,
         current=outcome.current,
     ) from outcome.cause
@@ -314,6 +314,6 @@ def _require_done(outcome: Outcome, table: HiveTable, unknown: str, *, verb: str
 def _changed(table: HiveTable) -> CommitFailedError:
     return CommitFailedError(
         f"{table.full_name} was changed by somebody else meanwhile",
-        hint="run the same command again",
+        hint="Run the same command again.",
         table=table.full_name,
     )

@@ -160,7 +160,7 @@ class FileHistory:
             f"{self._table} cannot be reverted: {len(strangers)} files are where Hive reads them, "
             "and as snapshots were expired, it is unknown whether they were written since the "
             f"migration: {shown}",
-            hint="move them away, revert, and move those back that Hive wrote",
+            hint="Move them away, revert, and move those back that Hive wrote.",
             table=self._table,
         )
 
@@ -174,9 +174,9 @@ class FileHistory:
         return MigrationError(
             f"{self._table} cannot be reverted: it is unknown which files are the Hive table's: "
             f"the migration's snapshot {self._first} was expired, and {reason}",
-            hint="restore that file from a backup, or copy the rows into a new Hive table; "
+            hint="Restore that file from a backup, or copy the rows into a new Hive table; "
             f"`{shell_command('migrate', 'finalize', self._table)}` gives up the way back, and "
-            "keeps this table",
+            "keeps this table.",
             table=self._table,
         )
 

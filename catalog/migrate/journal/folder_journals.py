@@ -110,8 +110,8 @@ class FolderJournals:
             raise MigrationError(
                 f"{table.full_name} has the folder of {other.full_name}, which a migration "
                 f"made, or makes, an Iceberg table: {self.home}",
-                hint="drop one of the two entries, or revert the other table's migration; if both "
-                "were begun at once, neither may have been changed: begin one of them again",
+                hint="Drop one of the two entries, or revert the other table's migration; if both "
+                "were begun at once, neither may have been changed: begin one of them again.",
                 table=table.full_name,
             )
 

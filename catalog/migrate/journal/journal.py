@@ -194,7 +194,7 @@ class Journal:
         wanted = (self.digests or self._seen).get(name)
         if self.digests and wanted is None and is_listed:
             raise NoSuchFileError(
-                f"{location} is not of this journal", hint="find out who added it", path=location
+                f"{location} is not of this journal", hint="Find out who added it.", path=location
             )
         try:
             data = self.io.read(location)
@@ -394,7 +394,7 @@ class Journal:
     def _exchanged(self, location: str, what: str) -> CorruptFileError:
         return CorruptFileError(
             f"{location} {what} when the table was migrated, or first read: it is not acted upon",
-            hint="find out who changed it, and restore the journal from a backup",
+            hint="Find out who changed it, and restore the journal from a backup.",
             path=location,
         )
 
@@ -417,8 +417,9 @@ class Journal:
         path = f"{self.location}/step-{step.value}.json"
         return CorruptFileError(
             f"{path} is not the journal of the table in {self.home}: {what}; nothing was touched",
-            hint="find out who wrote it; where the folder was copied or moved, remove the journal; "
-            "`--trust-journal` (trust_journal=True) believes what it says of folders of partitions",
+            hint="Find out who wrote it; where the folder was copied or moved, remove the journal; "
+            "`--trust-journal` (trust_journal=True) believes what it says of folders of "
+            "partitions.",
             path=path,
         )
 
@@ -593,7 +594,7 @@ def _open_journal(io: FileIO, location: str, home: str) -> Journal:
     if raw.get("version") not in (_WITHOUT_TAKEN, _VERSION):
         raise MigrationError(
             f"{location} was written by another version of icecomb",
-            hint="use that version, or a newer one",
+            hint="Use that version, or a newer one.",
             path=location,
         )
     with _reading(location):
@@ -620,12 +621,12 @@ def _reading(location: str) -> Iterator[None]:
         raise
     except KeyError as error:
         raise CorruptFileError(
-            f"{location} lacks {error}", hint="restore the journal from a backup", path=location
+            f"{location} lacks {error}", hint="Restore the journal from a backup.", path=location
         ) from error
     except Exception as error:  # decoders of JSON, Base64 and Thrift have errors of their own
         raise CorruptFileError(
             f"{location} is not a journal of icecomb: {reason_of(error)}",
-            hint="restore the journal from a backup",
+            hint="Restore the journal from a backup.",
             path=location,
         ) from error
 
@@ -641,13 +642,13 @@ def _parsed(data: bytes, location: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(
             f"{location} is not JSON: {reason_of(error)}",
-            hint="restore the journal from a backup",
+            hint="Restore the journal from a backup.",
             path=location,
         ) from error
     if not isinstance(raw, dict):
         raise CorruptFileError(
             f"{location} is not a journal file",
-            hint="restore the journal from a backup",
+            hint="Restore the journal from a backup.",
             path=location,
         )
     return raw
@@ -697,7 +698,7 @@ def kept_files(journal: Journal) -> Iterator[list[FileStatus]]:
         except ValueError as error:
             raise CorruptFileError(
                 f"{location} is not what was written: {error}",
-                hint="restore the journal from a backup",
+                hint="Restore the journal from a backup.",
                 path=location,
             ) from error
         yield page

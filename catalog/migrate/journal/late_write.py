@@ -83,20 +83,20 @@ class LateWrites:
             return MigrationError(
                 f"{self.table} is an Iceberg table, but Hive replaced or removed {len(lost)} of "
                 f"its files since they were planned: {_some(lost)}",
-                hint="restore them from a backup"
+                hint="Restore them from a backup."
                 if self.finalized
-                else f"stop Hive's writers; {shell_command('migrate', 'revert', self.table)} "
-                "restores the Hive table with the current files of its folders, then apply again",
+                else f"Stop Hive's writers; {shell_command('migrate', 'revert', self.table)} "
+                "restores the Hive table with the current files of its folders, then apply again.",
                 table=self.table,
             )
         new = [*self.added, *self.elsewhere]
         return MigrationError(
             f"{self.table} is an Iceberg table, but Hive added {len(new)} files after the "
             f"conversion, which are not in it: {_some(new)}",
-            hint="stop Hive's writers; add the files with Table.add_files, or delete them: "
-            "remove_orphan_files takes them for orphans"
+            hint="Stop Hive's writers; add the files with Table.add_files, or delete them: "
+            "remove_orphan_files takes them for orphans."
             if self.finalized
-            else "stop Hive's writers, add the files with Table.add_files, then apply again",
+            else "Stop Hive's writers, add the files with Table.add_files, then apply again.",
             table=self.table,
         )
 

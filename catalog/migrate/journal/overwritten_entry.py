@@ -49,7 +49,7 @@ class OverwrittenEntry:
         return MigrationError(
             f"{self.name} was converted to an Iceberg table, and somebody overwrote its entry with "
             f"an old copy of the Hive table's; it pointed at {where}",
-            hint=f"find out who writes old copies, as Impala's catalogd does; {remedy}",
+            hint=f"Find out who writes old copies, as Impala's catalogd does; {remedy}",
             table=self.name,
         )
 
@@ -93,7 +93,7 @@ def dropped_commits(io: FileIO, table: HiveTable, journal: Journal) -> Migration
         "somebody dropped; what was committed to that table is not in this one: "
         f"{newest.location}",
         hint=f"{shell_command('register', f'{table.full_name}_dropped', newest.location)} shows "
-        f"that table's rows; `icecomb migrate apply --accept {DROPPED}` leaves them behind",
+        f"that table's rows; `icecomb migrate apply --accept {DROPPED}` leaves them behind.",
         table=table.full_name,
     )
 

@@ -39,8 +39,8 @@ _UNCONFIRMED: Final = (
     "be compared with anything, and privileges on partitions would not be granted again"
 )
 _REMEDY: Final = (
-    "look into that folder: it is acted upon with your rights; `--trust-journal` "
-    "(trust_journal=True) believes what is there"
+    "Look into that folder: it is acted upon with your rights; `--trust-journal` "
+    "(trust_journal=True) believes what is there."
 )
 
 
@@ -63,7 +63,7 @@ def check_not_exchanged(table: HiveTable, journal: Journal) -> None:
         raise MigrationError(
             f"{journal.location} is not the journal of the migration of {table.full_name}: its "
             "entry in the metastore confirms another; nothing was touched",
-            hint=f"find out who changed it, and restore it from a backup; or {_REMEDY}",
+            hint=f"Find out who changed it, and restore it from a backup. {_REMEDY}",
             table=table.full_name,
         )
 

@@ -81,8 +81,8 @@ class WritersInFlight:
             if time.monotonic() >= until:
                 raise MigrationError(
                     f"{self._table.full_name} is being written to: {who}; {otherwise}",
-                    hint="apply again when these writers have ended; `icecomb migrate apply "
-                    "--wait` waits longer; remove the folders of those that are dead",
+                    hint="Apply again when these writers have ended; `icecomb migrate apply "
+                    "--wait` waits longer; remove the folders of those that are dead.",
                     table=self._table.full_name,
                 )
             if not said:

@@ -71,7 +71,7 @@ class MigrationPlan(TakeoverPlan):
             MigrationError: If their footers were not read.
         """
         if self.form is None:
-            raise MigrationError(f"The files of {self.table} were not read", hint="plan again")
+            raise MigrationError(f"The files of {self.table} were not read", hint="Plan again.")
         return self.files.encoded(self.form)
 
     @property

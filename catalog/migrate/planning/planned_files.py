@@ -93,7 +93,7 @@ class EncodedPlannedFiles:
             columns = [batch.column(name).to_pylist() for name in names]
             for folder, record, rows, size, path in zip(*columns, strict=True):
                 if record is None or rows is None:
-                    raise MigrationError(f"The footer of {path} was not read", hint="plan again")
+                    raise MigrationError(f"The footer of {path} was not read", hint="Plan again.")
                 if folder != last:
                     last, values = folder, self.folders[folder].values
                 yield EncodedFile(record, values, rows, size)

@@ -159,7 +159,7 @@ def _check_verified(table: HiveTable, *, verified: bool) -> None:
             f"The migration of {table.full_name} was not verified, and there is no way back when "
             "it is finalized",
             hint=f"`{shell_command('migrate', 'verify', table.full_name)}` compares them; "
-            "`--unverified` of `finalize` (unverified=True) goes without",
+            "`--unverified` of `finalize` (unverified=True) goes without.",
             table=table.full_name,
         )
 

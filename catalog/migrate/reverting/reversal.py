@@ -156,7 +156,7 @@ class RevertBlockedError(MigrationError):
             losses.append("later commits, which are unknown as its metadata is gone")
         super().__init__(
             f"reverting {plan.table} would lose {' and '.join(losses)}",
-            hint="copy what you need, then add `--allow-data-loss` (allow_data_loss=True)",
+            hint="Copy what you need, then add `--allow-data-loss` (allow_data_loss=True)",
             table=plan.table,
         )
         self.plan = plan
@@ -231,7 +231,7 @@ class Reversal:
         if pointer is None or other:
             raise MigrationError(
                 f"{table.full_name} is another Iceberg table than the one of its journal",
-                hint=f"the journal is {journal.location}",
+                hint=f"The journal is {journal.location}",
                 table=table.full_name,
             )
         from icecomb.format.spec.metadata_file import read_metadata
@@ -329,7 +329,7 @@ class Reversal:
             raise MigrationError(
                 f"{table.full_name} cannot be reverted: {len(far)} files that were added since are "
                 f"where Hive reads them, on other storage than the journal: {far[0]}",
-                hint="move them away, then revert again",
+                hint="Move them away, then revert again.",
                 table=table.full_name,
             )
 
@@ -345,7 +345,7 @@ class Reversal:
             raise MigrationError(
                 f"{table.full_name} cannot be reverted yet: a request to change its entry was not "
                 "answered, and the metastore would still carry it out if it arrived late",
-                hint=f"revert after {moment_after(asked['at-ms'])}",
+                hint=f"Revert after {moment_after(asked['at-ms'])}",
                 table=table.full_name,
             )
 
@@ -361,7 +361,7 @@ class Reversal:
             )
             raise MigrationError(
                 f"{table.full_name} has no migration to revert",
-                hint=f"there is no journal in {home}/{FOLDER}{named}",
+                hint=f"There is no journal in {home}/{FOLDER}{named}.",
                 table=table.full_name,
             )
         self._check_way_back(table, journal)
@@ -373,7 +373,7 @@ class Reversal:
         if journal.finalized and journal.step(Step.REVERTING) is None:
             raise MigrationError(
                 f"The migration of {table.full_name} was finalized: there is no way back",
-                hint="copy the rows into a new Hive table",
+                hint="Copy the rows into a new Hive table.",
                 table=table.full_name,
             )
 
@@ -530,12 +530,12 @@ def _fact(journal: Journal, name: str) -> Any:
     if prepared is None or name not in prepared:
         raise MigrationError(
             f"The journal {journal.location} does not say how far the migration went",
-            hint="look into it; it holds the old table",
+            hint="Look into it; it holds the old table.",
         )
     return prepared[name]
 
 
 def _changed(table: HiveTable) -> CommitFailedError:
     return CommitFailedError(
-        f"{table.full_name} was changed meanwhile", hint="revert again", table=table.full_name
+        f"{table.full_name} was changed meanwhile", hint="Revert again.", table=table.full_name
     )

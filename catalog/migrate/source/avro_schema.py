@@ -55,13 +55,13 @@ def declared_schema(io: FileIO, table: HiveTable) -> AvroSchema | None:
     if where == URL:
         url = said
         if url.lower().startswith(("http:", "https:")):
-            raise ValidationError(f"{URL} is {url}", hint=f"put the schema into {LITERAL}")
+            raise ValidationError(f"{URL} is {url}", hint=f"Put the schema into {LITERAL}.")
         try:
             return _parsed(io.read(url).decode(), URL)
         except (IcecombError, OSError, UnicodeDecodeError) as error:
             raise ValidationError(
                 f"{URL} cannot be read: {str(error).splitlines()[0]}",
-                hint=f"put the schema into {LITERAL}",
+                hint=f"Put the schema into {LITERAL}.",
             ) from error
     return _parsed(said, where)
 
@@ -93,7 +93,7 @@ def _parsed(text: str, where: str) -> AvroSchema:
             return AvroSchema(fields)
     except (ValueError, KeyError, TypeError):
         pass
-    raise ValidationError(f"{where} is not an Avro record", hint=f"correct {where} in Hive")
+    raise ValidationError(f"{where} is not an Avro record", hint=f"Correct {where} in Hive.")
 
 
 def _differences(read: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -166,7 +166,8 @@ class _Parser:
             return TimestamptzNanoType() if self.timestamp.endswith("_ns") else TimestamptzType()
         if name not in _PLAIN:
             raise UnsupportedError(
-                f"Hive type {name} has no equal in Iceberg", hint="convert or drop the column first"
+                f"Hive type {name} has no equal in Iceberg",
+                hint="Convert or drop the column first.",
             )
         if name in _NOTES:
             self.notes.append(_NOTES[name])
@@ -232,7 +233,7 @@ class _Parser:
         return self.tokens[self.at - 1]
 
     def _broken(self) -> ValidationError:
-        return ValidationError(f"{self.text!r} is not a Hive type", hint="see DESCRIBE in Hive")
+        return ValidationError(f"{self.text!r} is not a Hive type", hint="See DESCRIBE in Hive.")
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -240,7 +241,7 @@ def _tokens(text: str) -> Iterator[str]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ValidationError(f"{text!r} is not a Hive type", hint="see DESCRIBE in Hive")
+            raise ValidationError(f"{text!r} is not a Hive type", hint="See DESCRIBE in Hive.")
         yield match[1]
         at = match.end()
 

@@ -221,7 +221,7 @@ def partition_values(
     if len(texts) != len(spec.fields):
         raise ValidationError(
             f"A partition has {len(texts)} values for {len(spec.fields)} partition columns",
-            hint="repair that partition in Hive, or drop it there",
+            hint="Repair that partition in Hive, or drop it there.",
         )
     values = []
     kinds = hive_types or [""] * len(texts)
@@ -238,7 +238,7 @@ def partition_values(
             raise ValidationError(
                 f"partition value {text!r} is not a {column.field_type} (column {column.name})"
                 + (f": {why}" if why else ""),
-                hint="drop or rename that partition in Hive, or change the column's type there",
+                hint="Drop or rename that partition in Hive, or change the column's type there.",
             ) from error
     return tuple(values)
 

@@ -78,8 +78,8 @@ def _metadata(context: MigrationContext, pointer: str, snapshot_id: int | None) 
     if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
         raise NoSuchSnapshotError(
             f"The migration's snapshot {snapshot_id} was expired: it cannot be compared any more",
-            hint="verify before expiring snapshots; `icecomb migrate status` says whether a revert "
-            "is still possible, and `icecomb migrate finalize --unverified` goes without both",
+            hint="Verify before expiring snapshots; `icecomb migrate status` says whether a revert "
+            "is still possible, and `icecomb migrate finalize --unverified` goes without both.",
         )
     return metadata
 

@@ -31,6 +31,6 @@ def constant_of(sql: str, path: str) -> Any:
 def _no_constant(sql: str, path: str) -> UnsupportedError:
     return UnsupportedError(
         f"Column {path} cannot have the default {sql}: an Iceberg table has constants as defaults",
-        hint="write a constant of the column's type, such as 5, 'x', DATE '2024-01-31' or X'cafe'",
+        hint="Write a constant of the column's type, such as 5, 'x', DATE '2024-01-31' or X'cafe'",
         column=path,
     )

@@ -227,7 +227,7 @@ def _read_list(io: FileIO, location: str, metadata: TableMetadata) -> Unreachabl
     except (ValueError, KeyError) as error:
         raise CorruptFileError(
             f"{location} is not a list of files to delete: {error}",
-            hint="delete it; remove_orphan_files finds what it named",
+            hint="Delete it; remove_orphan_files finds what it named.",
             path=location,
         ) from error
     return UnreachableFiles(

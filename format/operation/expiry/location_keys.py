@@ -151,14 +151,14 @@ def flat(what: str, equal: Mapping[str, str] | None) -> dict[str, str]:
         if not isinstance(names, str) or not isinstance(target, str):
             raise ValidationError(
                 f"{what} maps strings to a string, not {names!r} to {target!r}",
-                hint="write {'s3n,s3a': 's3'}",
+                hint="Write {'s3n,s3a': 's3'}.",
             )
         for name in names.split(","):
             key, value = name.strip().lower(), target.strip().lower()
             if found.setdefault(key, value) != value:
                 raise ValidationError(
                     f"{what} says that {key} equals both {found[key]} and {value}",
-                    hint="name each once",
+                    hint="Name each once.",
                 )
     return found
 

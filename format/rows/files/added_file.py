@@ -101,7 +101,7 @@ class AddedFiles:
             raise ValidationError(
                 f"File {location} cannot be added: for engines that read by Hadoop it is "
                 f"{hadoop_location(location)}",
-                hint="copy it to a key without empty and dotted parts, and add that",
+                hint="Copy it to a key without empty and dotted parts, and add that.",
                 path=location,
             )
         tail, size = self._describer.look(location)

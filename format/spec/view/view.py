@@ -178,7 +178,7 @@ class ViewDefinition:
         object.__setattr__(self, "summary", property_texts("summary", self.summary))
         if not self.queries or not all(map(str.strip, self.queries.values())):
             raise ValidationError(
-                "A view needs a query", hint='give it as {"spark": "SELECT ..."}, SQL by dialect'
+                "A view needs a query", hint='Give it as {"spark": "SELECT ..."}, SQL by dialect.'
             )
         check_dialects(self.queries)
 
@@ -304,7 +304,7 @@ def _check_lost_dialects(
     if lost := [dialect for dialect in old.queries if dialect.lower() not in new]:
         raise ValidationError(
             f"The view would lose its query in {', '.join(lost)}",
-            hint=f"give a query in that dialect, too, or set {VIEW_DROP_DIALECT.key}=true",
+            hint=f"Give a query in that dialect, too, or set {VIEW_DROP_DIALECT.key}=true",
         )
 
 

@@ -169,7 +169,7 @@ def _metadata(raw: Any) -> ViewMetadata:
     if number != VIEW_FORMAT_VERSION:
         raise UnsupportedError(
             f"view format version {number} is not supported",
-            hint=f"icecomb reads version {VIEW_FORMAT_VERSION}",
+            hint=f"icecomb reads version {VIEW_FORMAT_VERSION}.",
         )
     metadata = ViewMetadata(
         view_uuid=required(raw, "view-uuid", str),

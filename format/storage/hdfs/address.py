@@ -90,7 +90,7 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
         is_target = scheme != "viewfs"
     raise ConfigurationError(
         f"{location}: its mount table has a cycle",
-        hint="correct fs.viewfs.mounttable.* in core-site.xml",
+        hint="Correct fs.viewfs.mounttable.* in core-site.xml.",
         path=location,
     )
 
@@ -212,9 +212,9 @@ def rpc_location(location: str, properties: Mapping[str, str]) -> str:
             return f"hdfs://{authority}{match['path']}"
     raise ConfigurationError(
         f"{location}: the settings do not say which hdfs:// address this cluster has",
-        hint="point HADOOP_CONF_DIR at the cluster's own files (dfs.nameservices, or "
+        hint="Point HADOOP_CONF_DIR at the cluster's own files (dfs.nameservices, or "
         "dfs.namenode.rpc-address with dfs.namenode.http-address), or give the table an hdfs:// "
-        "location",
+        "location.",
         path=location,
     )
 
@@ -226,7 +226,7 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
     elif match is None or match["scheme"].lower() not in SCHEMES:
         raise ValidationError(
             f"Not an HDFS location: {location!r}",
-            hint="write hdfs://<nameservice or host:port>/... or webhdfs://...",
+            hint="Write hdfs://<nameservice or host:port>/... or webhdfs://...",
             path=location,
         )
     else:
@@ -237,8 +237,8 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
             raise ConfigurationError(
                 f"{location} names no cluster, and fs.defaultFS is "
                 f"{properties.get('fs.defaultFS') or 'not set'}",
-                hint="write hdfs://<nameservice or host:port>/..., or set fs.defaultFS in the "
-                "core-site.xml of HADOOP_CONF_DIR",
+                hint="Write hdfs://<nameservice or host:port>/..., or set fs.defaultFS in the "
+                "core-site.xml of HADOOP_CONF_DIR.",
                 path=location,
             )
         if scheme in {"", default["scheme"].lower()}:
@@ -246,7 +246,7 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
     if "\0" in path:
         raise ValidationError(
             f"A file name cannot hold a NUL: {location!r}",
-            hint="leave the NUL out of the name",
+            hint="Leave the NUL out of the name.",
             path=location,
         )
     path = re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
@@ -274,8 +274,8 @@ def _name_nodes(
             if not address:
                 raise ConfigurationError(
                     f"Nameservice {authority}: no {key}.{suffix}",
-                    hint="add it to hdfs-site.xml, or point HADOOP_CONF_DIR at the cluster's own "
-                    "files",
+                    hint="Add it to hdfs-site.xml, or point HADOOP_CONF_DIR at the cluster's own "
+                    "files.",
                 )
             rpc_host = properties.get(f"dfs.namenode.rpc-address.{suffix}", "").partition(":")[0]
             found.append(_reachable(address, port, rpc_host))
@@ -287,7 +287,7 @@ def _name_nodes(
         raise ConfigurationError(
             f"hdfs://{authority}: no nameservice of this name; dfs.nameservices has "
             f"{', '.join(services)}",
-            hint="correct the location, or point HADOOP_CONF_DIR at the files of its cluster",
+            hint="Correct the location, or point HADOOP_CONF_DIR at the files of its cluster.",
         )
     if _is_rpc_address(authority, properties) and properties.get(key):
         return (_reachable(properties[key], port, host),)
@@ -332,7 +332,8 @@ def _mount_table(location: str, scheme: str, authority: str, properties: Mapping
     if properties.get("fs.viewfs.mounttable.path"):
         raise ConfigurationError(
             f"{location}: its mount table is in the file of fs.viewfs.mounttable.path",
-            hint="write the links of that file into core-site.xml, or name the cluster behind them",
+            hint="Write the links of that file into core-site.xml, or name the cluster "
+            "behind them.",
             path=location,
         )
     counts_port = properties.get("fs.viewfs.ignore.port.in.mount.table.name", "") == "false"
@@ -349,7 +350,7 @@ def _mounted(location: str, table: str, path: str, properties: Mapping[str, str]
         if key.startswith(tuple(start + kind for kind in _MOUNTS_ELSEWHERE)):
             raise ConfigurationError(
                 f"{location}: its mount table has the link {key}, which icecomb does not follow",
-                hint="name the cluster and folder behind it (hdfs://...), or link with "
+                hint="Name the cluster and folder behind it (hdfs://...), or link with "
                 f"{start}link.<folder>",
                 path=location,
             )
@@ -365,7 +366,7 @@ def _mounted(location: str, table: str, path: str, properties: Mapping[str, str]
         if not fallback:
             raise ConfigurationError(
                 f"{location}: no mount point of table {table} covers it",
-                hint=f"add {start}link.<folder> to core-site.xml",
+                hint=f"Add {start}link.<folder> to core-site.xml.",
                 path=location,
             )
         target = fallback

@@ -28,16 +28,16 @@ TRANSIENT = frozenset({"IOException", "RemoteException", "RetriableException", "
 """Errors of a data node whose name node changed roles, or that could not store a block."""
 
 _ADVICE = {
-    "AccessControlException": "give the user the right, or set hdfs.user or HADOOP_USER_NAME",
-    "SecurityException": "check the user name, the ticket (klist) or the delegation token",
-    "AuthorizationException": "allow this user in hadoop.proxyuser.* of the name node",
-    "DSQuotaExceededException": "free space, or have the folder's space quota raised",
-    "NSQuotaExceededException": "delete files, or have the folder's name quota raised",
-    "SafeModeException": "the name node is read-only: hdfs dfsadmin -safemode get",
-    "SnapshotException": "delete the folder's snapshots first: hdfs dfs -deleteSnapshot",
-    "StandbyException": "no name node is active: hdfs haadmin -getAllServiceState",
-    "InvalidPathException": "HDFS allows no colon in the name of a file or folder",
-    "UnresolvedLinkException": "symbolic links are not followed",
+    "AccessControlException": "Give the user the right, or set hdfs.user or HADOOP_USER_NAME.",
+    "SecurityException": "Check the user name, the ticket (klist) or the delegation token.",
+    "AuthorizationException": "Allow this user in hadoop.proxyuser.* of the name node.",
+    "DSQuotaExceededException": "Free space, or have the folder's space quota raised.",
+    "NSQuotaExceededException": "Delete files, or have the folder's name quota raised.",
+    "SafeModeException": "The name node is read-only: hdfs dfsadmin -safemode get.",
+    "SnapshotException": "Delete the folder's snapshots first: hdfs dfs -deleteSnapshot.",
+    "StandbyException": "No name node is active: hdfs haadmin -getAllServiceState.",
+    "InvalidPathException": "HDFS allows no colon in the name of a file or folder.",
+    "UnresolvedLinkException": "Symbolic links are not followed.",
 }
 
 
@@ -62,9 +62,9 @@ def failure(verb: str, location: str, exception: object, message: object) -> Ice
     if name in EXISTS:
         return exists_already(location)
     text = one_line(message) or name
-    advice = _ADVICE.get(name, "check the log of the name node")
+    advice = _ADVICE.get(name, "Check the log of the name node.")
     if '"user.name"' in text:
-        advice = "the cluster rejects this user name: set hdfs.user or HADOOP_USER_NAME"
+        advice = "The cluster rejects this user name: set hdfs.user or HADOOP_USER_NAME."
     return FileIOError(
         f"Cannot {verb} {location}: {name}: {text}",
         hint=advice,
@@ -77,7 +77,7 @@ def not_hdfs(verb: str, location: str, name_nodes: Sequence[str], cause: str) ->
     return HdfsAnswerLostError(
         f"Cannot {verb} {location}: {' or '.join(name_nodes)} did not answer as WebHDFS does: "
         f"{cause}",
-        hint="check the address: a proxy or another service may answer there",
+        hint="Check the address: a proxy or another service may answer there.",
         path=location,
     )
 
@@ -87,8 +87,8 @@ def unreachable(verb: str, location: str, name_nodes: Sequence[str], cause: str)
     found = "; ".join(f"{node}: {reach(node)}" for node in name_nodes)
     return HdfsAnswerLostError(
         f"Cannot {verb} {location}: no active name node ({found or cause})",
-        hint="check dfs.namenode.http-address, dfs.nameservices and that WebHDFS is enabled; "
-        "`icecomb doctor` shows what is configured",
+        hint="Check dfs.namenode.http-address, dfs.nameservices and that WebHDFS is enabled; "
+        "`icecomb doctor` shows what is configured.",
         path=location,
     )
 

@@ -293,7 +293,7 @@ class HdfsFileSystem(FileSystem):
         if other is not web:
             raise FileIOError(
                 f"Cannot rename {source} to {target}: they are on different clusters",
-                hint="copy the file, then delete the old one",
+                hint="Copy the file, then delete the old one.",
                 path=source,
             )
         file_id = _file(web.status(address.path, source), source).file_id
@@ -327,7 +327,7 @@ class HdfsFileSystem(FileSystem):
         if len(found) == 1 and not found[0].name:
             raise FileIOError(
                 f"Cannot list {location}: it is a file",
-                hint="name the folder that contains it",
+                hint="Name the folder that contains it.",
                 path=location,
             )
         return [entry.name for entry in found if entry.is_folder]
@@ -407,7 +407,7 @@ class HdfsFileSystem(FileSystem):
         if found.is_folder:
             raise FileIOError(
                 f"Cannot delete {location}: it is a folder",
-                hint="only files are deleted: name those in it",
+                hint="Only files are deleted: name those in it.",
                 path=location,
             )
         if not self._trash:
@@ -473,7 +473,7 @@ def _sent_twice(error: FileAlreadyExistsError, location: str) -> IcecombError:
         return error
     return HdfsDataLostError(
         f"Cannot create {location}: it was sent twice on the way",
-        hint="check the proxies between this machine and the cluster, and try again",
+        hint="Check the proxies between this machine and the cluster, and try again.",
         path=location,
     )
 
@@ -491,7 +491,7 @@ def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsSt
         arrived = str(stored.size)
     raise HdfsDataLostError(
         f"Cannot create {location}: {written} bytes were sent, {arrived} arrived",
-        hint="check the data nodes' logs, and try again",
+        hint="Check the data nodes' logs, and try again.",
         path=location,
     )
 
@@ -499,6 +499,6 @@ def _stored(web: WebHdfs, temporary: str, written: int, location: str) -> HdfsSt
 def _file(status: HdfsStatus, location: str) -> HdfsStatus:
     if status.is_folder:
         raise FileIOError(
-            f"Cannot open {location}: it is a folder", hint="name a file in it", path=location
+            f"Cannot open {location}: it is a folder", hint="Name a file in it.", path=location
         )
     return status

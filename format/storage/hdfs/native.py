@@ -166,7 +166,7 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
     if HDFS_TOKEN.of(properties):
         raise ConfigurationError(
             "hdfs.delegation-token does not go with hdfs.engine=native",
-            hint="hdfs-native reads tokens from the file that HADOOP_TOKEN_FILE_LOCATION names",
+            hint="hdfs-native reads tokens from the file that HADOOP_TOKEN_FILE_LOCATION names.",
         )
     if HADOOP_AUTHENTICATION.of(properties) == "kerberos":
         return
@@ -174,8 +174,8 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
     if asked != own:
         raise ConfigurationError(
             f"The properties name the user {asked}, but hdfs-native would act as {own}",
-            hint="it only reads the environment: set HADOOP_USER_NAME (or HADOOP_PROXY_USER) to "
-            f"{asked}, or leave hdfs.engine at webhdfs",
+            hint="It only reads the environment: set HADOOP_USER_NAME (or HADOOP_PROXY_USER) to "
+            f"{asked}, or leave hdfs.engine at webhdfs.",
         )
 
 
@@ -202,7 +202,7 @@ def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]
         said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise kind(
             f"Cannot {verb} {location}: {said}",
-            hint="the data node may be down, or its name unknown here "
-            "(dfs.client.use.datanode.hostname)",
+            hint="The data node may be down, or its name unknown here "
+            "(dfs.client.use.datanode.hostname).",
             path=location,
         ) from error

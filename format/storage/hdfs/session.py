@@ -292,8 +292,8 @@ class HdfsSession:
                 if given is not None and _is_http_fs(reply, str(given.get("op"))):
                     raise FileIOError(
                         f"{urlsplit(url).netloc} is HttpFS, by which icecomb cannot keep tables",
-                        hint="let dfs.namenode.http-address (or webhdfs://) name the name nodes: "
-                        "HttpFS does not rename as a commit needs it",
+                        hint="Let dfs.namenode.http-address (or webhdfs://) name the name nodes: "
+                        "HttpFS does not rename as a commit needs it.",
                     )
                 # Hadoop sends 401 or 403 here; pyhdfs takes the latter for an error of its own
                 identity_refused = _says(reply, b'"SecurityException"')
@@ -450,12 +450,12 @@ def _is_http_fs(reply: requests.Response, operation: str) -> bool:
 def _refused(reply: requests.Response, withheld: str) -> FileIOError:
     host = urlsplit(reply.url).netloc
     wanted = reply.headers.get("WWW-Authenticate", "")
-    hint = "get a new ticket with kinit, and check klist"
+    hint = "Get a new ticket with kinit, and check klist."
     if reply.request.headers.get("Authorization") is None:
         hint = withheld or (
-            "set hadoop.security.authentication=kerberos, and get a ticket with kinit"
+            "Set hadoop.security.authentication=kerberos, and get a ticket with kinit."
             if "negotiate" in wanted.lower()
-            else "check the user name, or the delegation token"
+            else "Check the user name, or the delegation token."
         )
     try:
         reason = reply.json()["RemoteException"]["message"]

@@ -77,8 +77,8 @@ def _check(reply: requests.Response, *, proven: bool) -> None:
         raise GssError(
             f"{parts.netloc} does not prove that it is HTTP/{parts.hostname}: its answer "
             f"(HTTP {reply.status_code}) is not believed",
-            hint="check the ticket (klist), the address of the name node and the proxies on the "
-            f"way there; {HADOOP_FALLBACK}=true allows clusters without security",
+            hint="Check the ticket (klist), the address of the name node and the proxies on the "
+            f"way there; {HADOOP_FALLBACK}=true allows clusters without security.",
         )
 
 

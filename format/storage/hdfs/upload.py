@@ -156,8 +156,8 @@ class HdfsUpload(Upload):
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return HdfsDataLostError(
             f"Cannot write {self._location} at data node {one_line(self.node)}: {one_line(reason)}",
-            hint="the data node may be down, or its name unknown here "
-            "(dfs.datanode.hostname, dfs.client.use.datanode.hostname)",
+            hint="The data node may be down, or its name unknown here "
+            "(dfs.datanode.hostname, dfs.client.use.datanode.hostname).",
             path=self._location,
         )
 

@@ -155,7 +155,7 @@ class WebHdfs:
                 raise
             raise FileIOError(
                 f"Cannot reach {name_node}: {reach(name_node)}",
-                hint="check that the name node runs, and dfs.namenode.http-address",
+                hint="Check that the name node runs, and dfs.namenode.http-address.",
             ) from error
 
     def check_access(self, path: str, location: str, action: str) -> None:
@@ -212,7 +212,7 @@ class WebHdfs:
                 if length is None and len(found) > unpacked_bytes():
                     raise FileIOError(
                         f"Cannot read {location}: it is larger than the limit ({UNPACKED})",
-                        hint=f"check what it is, or set {UNPACKED.name} to more",
+                        hint=f"Check what it is, or set {UNPACKED.name} to more.",
                         path=location,
                     )
                 return found
@@ -437,7 +437,7 @@ class WebHdfs:
         self.status(path, location)
         problem = FileIOError(
             f"Cannot read {location}: {asked} does not know it, the active name node does",
-            hint="it may ask an observer: see dfs.client.failover.proxy.provider there",
+            hint="It may ask an observer: see dfs.client.failover.proxy.provider there.",
             path=location,
         )
         problem.__cause__ = error
@@ -468,7 +468,7 @@ class WebHdfs:
         if found != expected:
             raise HdfsAnswerLostError(
                 f"Cannot read {location}: {found} bytes arrived instead of {expected}",
-                hint="a proxy between this machine and the cluster truncates responses: try again",
+                hint="A proxy between this machine and the cluster truncates responses: try again.",
                 path=location,
             )
         return content
@@ -512,8 +512,8 @@ class WebHdfs:
                 raise not_hdfs(verb, location, self.name_nodes, _one_line(error)) from error
             raise HdfsAnswerLostError(
                 f"Cannot {verb} {location}: {_one_line(error)}",
-                hint="the data node may be down, or its name unknown here "
-                "(dfs.client.use.datanode.hostname)",
+                hint="The data node may be down, or its name unknown here "
+                "(dfs.client.use.datanode.hostname).",
                 path=location,
             ) from error
 
@@ -588,7 +588,7 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
         raise FileIOError(
             f"{location} has letters with separate marks, for which WebHDFS would lead to another "
             f"file ({without_secrets(url)})",
-            hint="set hdfs.engine=native, or rename it to composed letters (Unicode's NFC)",
+            hint="Set hdfs.engine=native, or rename it to composed letters (Unicode's NFC).",
             path=location,
         )
     return told_to._replace(path=quote(told[: -len(composed)] + path)).geturl()

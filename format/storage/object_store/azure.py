@@ -65,23 +65,23 @@ _OF_AZURE: Final = ("x-ms-error-code", "x-ms-request-id")
 _NUMBER: Final = "x-ms-client-request-id"
 _SEE_KEYS: Final = "check which keys are used: icecomb doctor shows their source"
 _HINTS: Final = {
-    "ContainerNotFound": "there is no such container in the account: check its name",
-    "ContainerBeingDeleted": "the container is being deleted",
-    "AuthenticationFailed": f"the key, signature or token is wrong or expired, or this machine's "
-    f"clock is wrong; {_SEE_KEYS}",
-    "AuthorizationFailure": f"the account's firewall or its settings forbid it; {_SEE_KEYS}",
-    "AuthorizationPermissionMismatch": "give the user the role Storage Blob Data Contributor, or "
-    "the signature all permissions",
-    "InsufficientAccountPermissions": "the account or signature may not do this",
-    "KeyBasedAuthenticationNotPermitted": "the account accepts no keys: set adls.tenant-id, "
-    "adls.client-id and adls.client-secret, or log in",
-    "NoAuthenticationInformation": f"no credentials are set; {_SEE_KEYS}",
-    "PublicAccessNotPermitted": f"no credentials are set; {_SEE_KEYS}",
-    "LeaseIdMissing": "somebody holds a lease of it: end that first",
-    "SnapshotsPresent": "delete its snapshots first",
-    "DirectoryIsNotEmpty": "it is a folder that is not empty",
-    "AccountIsDisabled": "the account is disabled",
-    "Md5Mismatch": "the bytes were damaged in transit: try again",
+    "ContainerNotFound": "There is no such container in the account: check its name.",
+    "ContainerBeingDeleted": "The container is being deleted.",
+    "AuthenticationFailed": f"The key, signature or token is wrong or expired, or this machine's "
+    f"clock is wrong; {_SEE_KEYS}.",
+    "AuthorizationFailure": f"The account's firewall or its settings forbid it; {_SEE_KEYS}.",
+    "AuthorizationPermissionMismatch": "Give the user the role Storage Blob Data Contributor, or "
+    "the signature all permissions.",
+    "InsufficientAccountPermissions": "The account or signature may not do this.",
+    "KeyBasedAuthenticationNotPermitted": "The account accepts no keys: set adls.tenant-id, "
+    "adls.client-id and adls.client-secret, or log in.",
+    "NoAuthenticationInformation": f"No credentials are set; {_SEE_KEYS}.",
+    "PublicAccessNotPermitted": f"No credentials are set; {_SEE_KEYS}.",
+    "LeaseIdMissing": "Somebody holds a lease of it: end that first.",
+    "SnapshotsPresent": "Delete its snapshots first.",
+    "DirectoryIsNotEmpty": "It is a folder that is not empty.",
+    "AccountIsDisabled": "The account is disabled.",
+    "Md5Mismatch": "The bytes were damaged in transit: try again.",
 }
 
 
@@ -257,7 +257,7 @@ class AzureClient(RestClient):
         if code in _GONE:
             return NoSuchFileError(
                 f"Cannot {verb} {location}: {code}: {text}",
-                hint="check who else writes there, and try again",
+                hint="Check who else writes there, and try again.",
                 path=location,
             )
         message = f"Cannot {verb} {location}: {code}: {text}"
@@ -265,7 +265,7 @@ class AzureClient(RestClient):
             return too_busy(message, location)
         if status == 408 or status >= 500 or (status in {404, 409, 412, 429} and not is_of_azure):
             return not_answered(message, location, status)
-        hint = _HINTS.get(code, "look up the code in the documentation of Azure Storage")
+        hint = _HINTS.get(code, "Look up the code in the documentation of Azure Storage.")
         return FileIOError(message, hint=hint, path=location)
 
 
@@ -353,7 +353,7 @@ class _Copying(MarkedCompletion):
                 raise FileIOError(
                     f"Cannot copy {self._source.key} to {self._location}: it is pending, and Azure "
                     f"has copied nothing for {_PENDING_S:.0f} s",
-                    hint="look at the copy's status there: it may still appear",
+                    hint="Look at the copy's status there: it may still appear.",
                     path=self._location,
                 )
             wait_before(looked)
@@ -363,7 +363,7 @@ class _Copying(MarkedCompletion):
             self._client.delete_one(self._key, self._location)
             raise FileIOError(
                 f"Cannot copy {self._source.key} to {self._location}: {told(state)}",
-                hint="try again",
+                hint="Try again.",
                 path=self._location,
             )
 
@@ -384,7 +384,7 @@ def _check(key: str, location: str) -> None:
     if not _can_be(key.removesuffix("/")):
         raise ValidationError(
             f"Azure's store would change the name of {location!r}",
-            hint="choose a path without backslashes and names that end with a dot",
+            hint="Choose a path without backslashes and names that end with a dot.",
             path=location,
         )
 

@@ -111,7 +111,7 @@ class _SharedKey(Signer):
         except binascii.Error:
             raise ConfigurationError(
                 f"The key of storage account {account} is not in Base64",
-                hint="copy it from the access keys of the storage account to adls.account-key",
+                hint="Copy it from the access keys of the storage account to adls.account-key.",
             ) from None
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
@@ -198,8 +198,8 @@ class _Renewed(Signer):
             text = told(str(error)).rstrip(".")
             raise FileIOError(
                 f"No credentials were found for storage account {self._account}: {text}",
-                hint="set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
-                "adls.client-secret, or log in (az login); adls.anon=true reads public containers",
+                hint="Set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
+                "adls.client-secret, or log in (az login); adls.anon=true reads public containers.",
             ) from None
         remember_secret(found.token)
         self._token, self._until = found.token, float(found.expires_on)

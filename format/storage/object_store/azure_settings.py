@@ -119,7 +119,7 @@ class _Found:
         if self._host and not _HOST.fullmatch(self._host):
             raise ConfigurationError(
                 f"{host!r} in a location of container {container} is not the name of a host",
-                hint="write abfss://container@account.dfs.core.windows.net/...",
+                hint="Write abfss://container@account.dfs.core.windows.net/...",
             )
         self._account = re.split("[.:]", self._host)[0]
 
@@ -137,8 +137,8 @@ class _Found:
         if not self._account:
             raise ConfigurationError(
                 f"No storage account is named for container {self._container}",
-                hint="write abfss://container@account.dfs.core.windows.net/..., or set "
-                "adls.account-name",
+                hint="Write abfss://container@account.dfs.core.windows.net/..., or set "
+                "adls.account-name.",
             )
         endpoint = self._endpoint(connection)
         identity = self._identity(connection)
@@ -166,9 +166,9 @@ class _Found:
             raise ConfigurationError(
                 f"{self._host} is not one of Azure's hosts, and no setting names it: it is sent no "
                 "credentials",
-                hint=f"if it is yours, set {ADLS_HOST}, or {ADLS_SAS}.{self._host} or "
+                hint=f"If it is yours, set {ADLS_HOST}, or {ADLS_SAS}.{self._host} or "
                 f"fs.azure.account.key.{self._host} in place of those for all accounts; "
-                f"{ADLS_ANONYMOUS}=true reads public containers",
+                f"{ADLS_ANONYMOUS}=true reads public containers.",
             )
 
     def _spellings(self) -> list[str]:
@@ -199,7 +199,7 @@ class _Found:
         if text and not parts:
             raise ConfigurationError(
                 f"{key} is not a connection string",
-                hint="copy it from the access keys of the storage account: "
+                hint="Copy it from the access keys of the storage account: "
                 "DefaultEndpointsProtocol=https;AccountName=...;AccountKey=...",
                 property=key,
             )
@@ -275,7 +275,7 @@ class _Found:
             raise ConfigurationError(
                 f"The credentials for storage account {self._account} are incomplete: there is no "
                 f"{' and no '.join(missing)}",
-                hint=f"set {keys}",
+                hint=f"Set {keys}.",
             )
         return found
 
@@ -299,17 +299,17 @@ class _Found:
         if kind.lower() not in {"", "sas", "sharedkey"}:
             raise ConfigurationError(
                 f"Storage account {self._account}: {search.sources['kind']}={kind} is not served",
-                hint="set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
-                "adls.client-secret",
+                hint="Set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
+                "adls.client-secret.",
             )
         if kind:
             raise ConfigurationError(
                 f"Storage account {self._account}: {search.sources['kind']} is {kind}, and nothing "
                 "of that kind is set",
-                hint=f"set fs.azure.account.key.{self._account}.dfs.core.windows.net, or "
-                "adls.account-key"
+                hint=f"Set fs.azure.account.key.{self._account}.dfs.core.windows.net, or "
+                "adls.account-key."
                 if kind.lower() == "sharedkey"
-                else "set fs.azure.sas.fixed.token, or adls.sas-token",
+                else "Set fs.azure.sas.fixed.token, or adls.sas-token.",
             )
         return {
             "client_id": search.text("client_id", [ADLS_CLIENT]),
@@ -337,7 +337,7 @@ class _Found:
                 raise ConfigurationError(
                     f"Storage account {self._account}: {search.sources['authority']} names no "
                     f"tenant: {endpoint}",
-                    hint="write https://login.microsoftonline.com/<tenant>/oauth2/token",
+                    hint="Write https://login.microsoftonline.com/<tenant>/oauth2/token",
                 )
             found["client_secret"] = said("client_secret", "client.secret")
             return self._whole(
@@ -350,8 +350,8 @@ class _Found:
             return {**found, "token_file": said("token_file", "token.file")}
         raise ConfigurationError(
             f"Storage account {self._account}: {kind} ({search.sources['provider']}) is not served",
-            hint="use ClientCredsTokenProvider, MsiTokenProvider or WorkloadIdentityTokenProvider, "
-            "or set adls.account-key or adls.sas-token",
+            hint="Use ClientCredsTokenProvider, MsiTokenProvider or WorkloadIdentityTokenProvider, "
+            "or set adls.account-key or adls.sas-token.",
         )
 
     def _refuse_key_stores(self) -> None:
@@ -362,7 +362,7 @@ class _Found:
                     raise ConfigurationError(
                         f"Property {key} is not served: other engines would need the key for each "
                         "file",
-                        hint="let Azure keep the key: encryption scopes, or the account's own key",
+                        hint="Let Azure keep the key: encryption scopes, or the account's own key.",
                         property=key,
                     )
 

@@ -229,7 +229,7 @@ class ObjectClient(ABC):
 def too_busy(message: str, location: str) -> StoreBusyError:
     """Return the error for a store that refuses requests at the moment."""
     return StoreBusyError(
-        message, hint="the store gets too many requests: try again later", path=location
+        message, hint="The store gets too many requests: try again later.", path=location
     )
 
 
@@ -237,7 +237,7 @@ def not_answered(message: str, location: str, status: int) -> AnswerLostError:
     """Return the error for a response that does not tell what the store did."""
     return AnswerLostError(
         message,
-        hint="the store, or a proxy in front of it, failed: try again later",
+        hint="The store, or a proxy in front of it, failed: try again later.",
         path=location,
         status=status,
     )
@@ -247,7 +247,7 @@ def torn(verb: str, location: str, what: str) -> AnswerLostError:
     """Return the error for a response that lacks what every response of a store has."""
     return AnswerLostError(
         f"Cannot {verb} {location}: the response has no {what}",
-        hint="a proxy between this machine and the store truncates responses: try again",
+        hint="A proxy between this machine and the store truncates responses: try again.",
         path=location,
     )
 
@@ -271,8 +271,8 @@ def parsed(verb: str, location: str) -> Iterator[None]:
     except UNREADABLE as error:
         raise AnswerLostError(
             f"Cannot {verb} {location}: the response cannot be read ({type(error).__name__})",
-            hint="another server, or a proxy between this machine and the store, answers: check "
-            "the configured endpoint, or try again",
+            hint="Another server, or a proxy between this machine and the store, answers: check "
+            "the configured endpoint, or try again.",
             path=location,
         ) from None
 
@@ -342,7 +342,7 @@ def _at_most(read: ReadPiece, most: int) -> bytes:
 def _too_long(verb: str, location: str, most: int) -> AnswerLostError:
     return AnswerLostError(
         f"Cannot {verb} {location}: the response has more than the {most} bytes that were due",
-        hint="check the configured endpoint: no store answers so",
+        hint="Check the configured endpoint: no store answers so.",
         path=location,
     )
 

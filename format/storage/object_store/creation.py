@@ -128,7 +128,7 @@ def _repeated(
                     return
         raise problem or FileIOError(
             f"Cannot create {location}: no attempt is allowed",
-            hint="set io.object-store.max-attempts to 1 or more",
+            hint="Set io.object-store.max-attempts to 1 or more.",
             path=location,
         )
     if _settled(is_ours, lost, location):

@@ -91,7 +91,7 @@ class ObjectFileSystem(FileSystem):
         if start.lower() not in self.schemes or not slashes or not bucket.partition("@")[0]:
             raise ValidationError(
                 f"Not a location of {self.store}: {location!r}",
-                hint=f"write {self.example}",
+                hint=f"Write {self.example}.",
                 path=location,
             )
         return f"{start}://{bucket}{slash or '/'}", key
@@ -303,7 +303,7 @@ class ObjectFileSystem(FileSystem):
         if other.client is not place.client:
             raise FileIOError(
                 f"Cannot rename {source} to {target}: they are in different buckets",
-                hint="copy the file, then delete the old one",
+                hint="Copy the file, then delete the old one.",
                 path=source,
             )
         status = place.client.status(place.key, source)

@@ -52,11 +52,11 @@ _REWRITTEN: Final = 1 << 20
 """The least number of bytes that a request copies, but the last."""
 _NO_BUCKET: Final = "The specified bucket does not exist"
 _HINTS: Final = {
-    400: "look up the reason in the documentation of Cloud Storage",
-    401: "the token has expired or is invalid: log in again, or set a new gcs.oauth2.token",
-    403: "give this account the role Storage Object User of the bucket",
-    404: "there is no such bucket there: check its name and gcs.service.host",
-    413: "an object has at most 5 TiB",
+    400: "Look up the reason in the documentation of Cloud Storage.",
+    401: "The token has expired or is invalid: log in again, or set a new gcs.oauth2.token.",
+    403: "Give this account the role Storage Object User of the bucket.",
+    404: "There is no such bucket there: check its name and gcs.service.host.",
+    413: "An object has at most 5 TiB.",
 }
 
 
@@ -265,7 +265,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             if self._broken:
                 raise FileIOError(
                     f"Cannot write {self._location}: an earlier part did not arrive",
-                    hint="see the error of that part",
+                    hint="See the error of that part.",
                     path=self._location,
                 )
             try:
@@ -342,7 +342,7 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
     def _cut(self) -> AnswerLostError:
         return AnswerLostError(
             f"Cannot write {self._location}: not all of it arrived",
-            hint="the connection broke: try again",
+            hint="The connection broke: try again.",
             path=self._location,
         )
 
@@ -403,7 +403,7 @@ class _Rewriting(MarkedCompletion):
         raise FileIOError(
             f"Cannot copy {self._source.key} to {self._location}: the store has not finished after "
             f"{requests} requests",
-            hint="check the configured endpoint, or try again",
+            hint="Check the configured endpoint, or try again.",
             path=self._location,
         )
 
@@ -419,7 +419,7 @@ def _check(key: str, location: str) -> None:
     if not _can_be(key):
         raise ValidationError(
             f"Google's store has no object of this name: {location!r}",
-            hint="choose a name other than . and .., without line breaks",
+            hint="Choose a name other than . and .., without line breaks.",
             path=location,
         )
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _REMEDY: Final = (
-    "set GOOGLE_APPLICATION_CREDENTIALS, log in (gcloud auth application-default login) or set "
-    "gcs.oauth2.token; gcs.no-auth=true reads public buckets"
+    "Set GOOGLE_APPLICATION_CREDENTIALS, log in (gcloud auth application-default login) or set "
+    "gcs.oauth2.token; gcs.no-auth=true reads public buckets."
 )
 
 
@@ -52,7 +52,7 @@ class _Token(Signer):
         if self._expires_at_ms is not None and self._expires_at_ms <= time.time() * 1000:
             raise ConfigurationError(
                 "The token gcs.oauth2.token has expired, as gcs.oauth2.token-expires-at says",
-                hint="set a new one, or neither: the machine's own credentials are renewed",
+                hint="Set a new one, or neither: the machine's own credentials are renewed.",
             )
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
@@ -81,7 +81,7 @@ class _Renewed(Signer):
         except OSError as error:
             raise ConfigurationError(
                 f"The key file {settings.key_file} cannot be read: {error.strerror}",
-                hint=f"check {settings.sources.get('key_file', 'its name')}",
+                hint=f"Check {settings.sources.get('key_file', 'its name')}",
             ) from None
         except (exceptions.GoogleAuthError, *UNREADABLE) as error:
             # google-auth believes that a file or an answer has each member
@@ -114,7 +114,7 @@ class _Renewed(Signer):
 def _not_renewed(error: Exception) -> IcecombError:
     return FileIOError(
         f"Google did not renew the access token: {_line(error)}",
-        hint="log in again, or check that the service account and its key still exist",
+        hint="Log in again, or check that the service account and its key still exist.",
     )
 
 

@@ -103,12 +103,12 @@ def _by_hadoop(search: SettingSearch, bucket: str) -> tuple[str | None, bool]:
         raise ConfigurationError(
             f"gs://{bucket}: {search.sources['kind']} demands a service account's key file, but "
             "none is set",
-            hint=f"set {_KEY_FILES[0]}, or GOOGLE_APPLICATION_CREDENTIALS",
+            hint=f"Set {_KEY_FILES[0]}, or GOOGLE_APPLICATION_CREDENTIALS.",
         )
     if kind not in {*_FOUND, "service_account_json_keyfile"}:
         raise ConfigurationError(
             f"gs://{bucket}: {search.sources['kind']}={kind.upper()} is not served",
-            hint=f"set {_KEY_FILES[0]}, or GOOGLE_APPLICATION_CREDENTIALS",
+            hint=f"Set {_KEY_FILES[0]}, or GOOGLE_APPLICATION_CREDENTIALS.",
         )
     if kind in _FOUND - {""}:
         search.sources.pop("key_file", None)

@@ -338,17 +338,17 @@ def _failed(verb: str, location: str, url: str, error: Exception) -> IcecombErro
     if isinstance(error, requests.exceptions.SSLError):
         return FileIOError(
             f"{message}: this machine does not trust the TLS certificate of {host}",
-            hint="set REQUESTS_CA_BUNDLE to a file with the authorities to trust",
+            hint="Set REQUESTS_CA_BUNDLE to a file with the authorities to trust.",
             path=location,
         )
     if isinstance(error, unsent) or isinstance(reason, NewConnectionError):
         return StoreBusyError(
             f"{message}: {host} was not reached ({type(reason or error).__name__})",
-            hint="check the configured endpoint, the network and the proxy",
+            hint="Check the configured endpoint, the network and the proxy.",
             path=location,
         )
     return AnswerLostError(
         f"{message}: {host} did not answer ({type(error).__name__})",
-        hint="the connection broke: try again",
+        hint="The connection broke: try again.",
         path=location,
     )

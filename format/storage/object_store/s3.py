@@ -416,7 +416,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
 def _replaced(source: ObjectStatus) -> NoSuchFileError:
     return NoSuchFileError(
         f"Cannot copy {source.key}: it was replaced in the meantime",
-        hint="check who else writes there, and try again",
+        hint="Check who else writes there, and try again.",
         path=source.key,
     )
 

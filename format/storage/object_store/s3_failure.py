@@ -33,31 +33,32 @@ _REQUEST_IDS: Final = ("x-amz-request-id", "x-amzn-requestid", "x-amz-id-2")
 """Headers that identify a response without a body as a store's."""
 _SEE_KEYS: Final = "check which keys are used: icecomb doctor shows their source"
 _ADVICE: Final = {
-    "NoSuchBucket": "there is no such bucket there: check its name, s3.endpoint and s3.region",
-    "AccessDenied": "allow it to this key or role by a policy of the bucket or of IAM",
-    "AllAccessDisabled": "the bucket's owner has disabled all access",
-    "InvalidAccessKeyId": f"the store does not know this access key; {_SEE_KEYS}",
-    "SignatureDoesNotMatch": f"the secret does not belong to the access key; {_SEE_KEYS}",
-    "ExpiredToken": "the session token has expired: get a new one, or use a profile or role, which "
-    "is renewed automatically",
-    "InvalidToken": f"the session token does not belong to the access key; {_SEE_KEYS}",
-    "RequestTimeTooSkewed": "this machine's clock is wrong by more than 15 minutes: set it",
-    "AuthorizationHeaderMalformed": "the bucket is in another region: set s3.region",
-    "PermanentRedirect": "the bucket is in another region: set s3.region, or s3.endpoint",
-    "InvalidBucketName": "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
-    "KeyTooLongError": "a key has at most 1,024 bytes",
-    "EntityTooLarge": "the store accepts no object of this size",
-    "KMS.DisabledException": "the key of s3.sse.key is disabled",
-    "InvalidObjectState": "the object is archived: restore it first",
-    "MethodNotAllowed": "the store does not support this request, or the bucket forbids it",
-    "NotImplemented": "the store does not support this request",
-    "InvalidRequest": "the bucket or the store does not allow this request",
-    "BadDigest": "the bytes were damaged in transit: try again",
-    "IncompleteBody": "the bytes did not all arrive: try again",
-    "301": "the bucket is in another region: set s3.region",
-    "400": "the session token may have expired, s3.region may be wrong, or the key too long",
-    "403": "allow it to this key or role by a policy of the bucket or of IAM; check the keys, "
-    "their session token and this machine's clock",
+    "NoSuchBucket": "There is no such bucket there: check its name, s3.endpoint and s3.region.",
+    "AccessDenied": "Allow it to this key or role by a policy of the bucket or of IAM.",
+    "AllAccessDisabled": "The bucket's owner has disabled all access.",
+    "InvalidAccessKeyId": f"The store does not know this access key; {_SEE_KEYS}.",
+    "SignatureDoesNotMatch": f"The secret does not belong to the access key; {_SEE_KEYS}.",
+    "ExpiredToken": "The session token has expired: get a new one, or use a profile or role, which "
+    "is renewed automatically.",
+    "InvalidToken": f"The session token does not belong to the access key; {_SEE_KEYS}.",
+    "RequestTimeTooSkewed": "This machine's clock is wrong by more than 15 minutes: set it.",
+    "AuthorizationHeaderMalformed": "The bucket is in another region: set s3.region.",
+    "PermanentRedirect": "The bucket is in another region: set s3.region, or s3.endpoint.",
+    "InvalidBucketName": "A bucket's name has 3 to 63 lower-case letters, digits, dots "
+    "and hyphens.",
+    "KeyTooLongError": "A key has at most 1,024 bytes.",
+    "EntityTooLarge": "The store accepts no object of this size.",
+    "KMS.DisabledException": "The key of s3.sse.key is disabled.",
+    "InvalidObjectState": "The object is archived: restore it first.",
+    "MethodNotAllowed": "The store does not support this request, or the bucket forbids it.",
+    "NotImplemented": "The store does not support this request.",
+    "InvalidRequest": "The bucket or the store does not allow this request.",
+    "BadDigest": "The bytes were damaged in transit: try again.",
+    "IncompleteBody": "The bytes did not all arrive: try again.",
+    "301": "The bucket is in another region: set s3.region.",
+    "400": "The session token may have expired, s3.region may be wrong, or the key too long.",
+    "403": "Allow it to this key or role by a policy of the bucket or of IAM; check the keys, "
+    "their session token and this machine's clock.",
 }
 _SAME: Final = {
     "ExpiredTokenException": "ExpiredToken",
@@ -90,8 +91,8 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
     if code in _BUSY or (in_xml and status in {409, 429}):
         return too_busy(message, location)
     if code in _LOST or status >= 500 or (not in_xml and status in {404, 409, 429}):
-        return AnswerLostError(message, hint="the store failed: try again later", path=location)
-    advice = _ADVICE.get(_SAME.get(code, code), "look up the code in the store's documentation")
+        return AnswerLostError(message, hint="The store failed: try again later.", path=location)
+    advice = _ADVICE.get(_SAME.get(code, code), "Look up the code in the store's documentation.")
     return FileIOError(message, hint=advice, path=location)
 
 
@@ -122,13 +123,13 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return ConfigurationError(
             f"Cannot {verb} {location}: no S3 keys were found",
-            hint="set s3.profile-name, s3.access-key-id and s3.secret-access-key, AWS_* variables "
-            "or a role of the machine; s3.anonymous=true reads public buckets",
+            hint="Set s3.profile-name, s3.access-key-id and s3.secret-access-key, AWS_* variables "
+            "or a role of the machine; s3.anonymous=true reads public buckets.",
             path=location,
         )
     if isinstance(error, boto.ProfileNotFound):
         return ConfigurationError(
-            message, hint="check s3.profile-name and ~/.aws/config", path=location
+            message, hint="Check s3.profile-name and ~/.aws/config", path=location
         )
     if isinstance(
         error,
@@ -136,18 +137,18 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
         | boto.MetadataRetrievalError,
     ):  # fmt: skip
         return FileIOError(
-            message, hint="keys could not be renewed: log in again (aws sso login)", path=location
+            message, hint="Keys could not be renewed: log in again (aws sso login).", path=location
         )
     if isinstance(error, boto.ParamValidationError | boto.UnsupportedS3ConfigurationError):
-        return FileIOError(message, hint="the name of the bucket or key is invalid", path=location)
+        return FileIOError(message, hint="The name of the bucket or key is invalid.", path=location)
     if isinstance(error, boto.SSLError):
         return FileIOError(
-            message, hint="set s3.ca-path to a file with the authorities to trust", path=location
+            message, hint="Set s3.ca-path to a file with the authorities to trust.", path=location
         )
     if isinstance(error, boto.EndpointConnectionError | boto.ConnectTimeoutError):
         return StoreBusyError(
             message,
-            hint="check s3.endpoint and s3.region, the network and s3.proxy-uri",
+            hint="Check s3.endpoint and s3.region, the network and s3.proxy-uri.",
             path=location,
         )
-    return AnswerLostError(message, hint="the connection broke: try again", path=location)
+    return AnswerLostError(message, hint="The connection broke: try again.", path=location)

@@ -222,7 +222,7 @@ class _Found:
             raise ConfigurationError(
                 f"The keys of bucket {self._bucket} are in a Java keystore: {keystore}",
                 hint="icecomb does not read it: set s3.profile-name, or s3.access-key-id and "
-                "s3.secret-access-key",
+                "s3.secret-access-key.",
             )
         return {**found, "role_arn": role_arn}
 
@@ -272,8 +272,8 @@ class _Found:
             if found[name] is None and name != "session_token":
                 raise ConfigurationError(
                     f"The S3 key is incomplete: there is no {ours or f'fs.s3a.{key}'}",
-                    hint="set s3.access-key-id and s3.secret-access-key (fs.s3a.access.key and "
-                    "fs.s3a.secret.key), or neither",
+                    hint="Set s3.access-key-id and s3.secret-access-key (fs.s3a.access.key and "
+                    "fs.s3a.secret.key), or neither.",
                 )
         return found
 
@@ -292,7 +292,7 @@ class _Found:
             raise ConfigurationError(
                 f"{self.sources['provider']} names {said}, a Java class without an equivalent in "
                 "icecomb",
-                hint="set s3.profile-name, or s3.access-key-id and s3.secret-access-key",
+                hint="Set s3.profile-name, or s3.access-key-id and s3.secret-access-key.",
             )
         return ""
 
@@ -327,7 +327,7 @@ class _Found:
         if said.lower() not in _WRITTEN:
             raise ConfigurationError(
                 f"Encryption {said} of S3 is not served: it needs the keys on this machine",
-                hint="use s3 or kms (s3.sse.type), or the bucket's own default encryption",
+                hint="Use s3 or kms (s3.sse.type), or the bucket's own default encryption.",
             )
         name = _WRITTEN[said.lower()]
         if name is not None:
@@ -355,12 +355,13 @@ class _Found:
         if arn := self._text("", [], "accesspoint.arn"):
             raise ConfigurationError(
                 f"Bucket {self._bucket} uses the access point {arn}, which is not served",
-                hint="write the alias of the access point in place of the bucket's name, or leave "
-                f"fs.s3a.bucket.{self._bucket}.accesspoint.arn out for icecomb",
+                hint="Write the alias of the access point in place of the bucket's name, or leave "
+                f"fs.s3a.bucket.{self._bucket}.accesspoint.arn out for icecomb.",
             )
         if S3_DELETE_ENABLED.of(self._properties) is False:
             raise ConfigurationError(
                 f"Property {S3_DELETE_ENABLED} is not served: icecomb really deletes files",
-                hint=f"leave {S3_DELETE_ENABLED} out for icecomb, and let the bucket keep versions",
+                hint=f"Leave {S3_DELETE_ENABLED} out for icecomb, and let the bucket keep "
+                "versions.",
                 property=S3_DELETE_ENABLED.key,
             )

@@ -58,6 +58,6 @@ class SettingSearch:
             if said and said.lower() != harmless:
                 raise ConfigurationError(
                     f"Property {key} is not served: {reason}",
-                    hint=f"leave {key} out for icecomb",
+                    hint=f"Leave {key} out for icecomb.",
                     property=key,
                 )

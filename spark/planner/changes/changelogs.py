@@ -46,7 +46,7 @@ class Changelogs:
             raise ValidationError(
                 f"CHANGES FROM is about a table or a branch of it, not about "
                 f"{'.'.join((*request.table.namespace, request.table.name))}",
-                hint=f"name the table {state.name} itself",
+                hint=f"Name the table {state.name} itself.",
                 table=state.name,
             )
         if not state.is_selected and (branch := branch_to_read(request.audit, state.metadata)):
@@ -78,8 +78,8 @@ def _commits(
             raise ValidationError(
                 f"Table {state.name}: version {wanted.start_version} is not an ancestor of "
                 f"{wanted.end_version or 'what the table shows'}",
-                hint="give versions of one line: CALL system.ancestors_of("
-                f"{printed_text(state.name)})",
+                hint="Give versions of one line: CALL system.ancestors_of("
+                f"{printed_text(state.name)}).",
                 table=state.name,
             )
         first = ids.index(start) + (not wanted.start_inclusive)
@@ -109,7 +109,7 @@ def _snapshot(state: TableState, version: str) -> int:
     if found is None:
         raise NoSuchSnapshotError(
             f"Table {state.name} has no snapshot, branch or tag {version!r}",
-            hint=f"look at the metadata table {state.name}.snapshots; it may have expired",
+            hint=f"Look at the metadata table {state.name}.snapshots; it may have expired.",
             table=state.name,
         )
     return found.snapshot_id
@@ -144,7 +144,7 @@ def _check_shown(
         raise UnsupportedError(
             f"CHANGES FROM table {state.name} cannot leave out what later commits undid: Spark "
             "orders commits by their versions, and ids of snapshots have no order",
-            hint=f"{_VIEW}: net_changes => true",
+            hint=f"{_VIEW}: net_changes => true.",
             table=state.name,
         )
     if request.deduplication == _ALL and not request.compute_updates:
@@ -158,7 +158,7 @@ def _check_shown(
                 f"Updates of table {state.name} cannot be computed: rows of snapshot "
                 f"{older.snapshot_id} have no ids, it is older than the table's upgrade to format "
                 "version 3",
-                hint="begin later; or ALTER TABLE … SET IDENTIFIER FIELDS",
+                hint="Begin later; or ALTER TABLE … SET IDENTIFIER FIELDS.",
                 table=state.name,
             )
         if kind != CHANGES_FROM and older is None and request.deduplication != _ALL:
@@ -168,9 +168,9 @@ def _check_shown(
             raise UnsupportedError(
                 f"Snapshot {snapshot.snapshot_id} of table {state.name} rewrote rows: its files "
                 "do not say which of them changed",
-                hint=f"ask for all with WITH (deduplicationMode = 'none'), without computeUpdates; "
+                hint=f"Ask for all with WITH (deduplicationMode = 'none'), without computeUpdates; "
                 f"{_VIEW}; write.delete.mode, write.update.mode and write.merge.mode = "
-                "merge-on-read do not rewrite rows",
+                "merge-on-read do not rewrite rows.",
                 table=state.name,
             )
 
@@ -182,7 +182,7 @@ def _identifiers(state: TableState) -> tuple[str, ...]:
         raise UnsupportedError(
             f"Updates of table {state.name} cannot be computed: "
             + ("an identifier field is in a struct" if names else "it has no identifier fields"),
-            hint="ALTER TABLE … SET IDENTIFIER FIELDS with columns, or leave computeUpdates out",
+            hint="ALTER TABLE … SET IDENTIFIER FIELDS with columns, or leave computeUpdates out.",
             table=state.name,
         )
     return tuple(names)

@@ -213,7 +213,7 @@ class Changelog:
             raise NoSuchSnapshotError(
                 f"What snapshot {snapshot.snapshot_id} changed in table {self._state.name} is not "
                 "known any more: the one before it has expired",
-                hint=f"begin later: give {START}, or {START_TIME}",
+                hint=f"Begin later: give {START}, or {START_TIME}.",
                 table=self._state.name,
             )
         return parent
@@ -269,7 +269,7 @@ def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:
             raise ValidationError(
                 f"CHANGES FROM table {state.name} says which commits are meant, and so does the "
                 f"option {named[0]}",
-                hint="leave the option out",
+                hint="Leave the option out.",
                 table=state.name,
             )
         ends = {START: state.changes_after, END: state.changes_until}
@@ -277,7 +277,7 @@ def _commits(state: TableState, options: Mapping[str, str]) -> list[Snapshot]:
     elif named and named[0] in _OF_ONE_STATE:
         raise ValidationError(
             f"Table {state.name}.changes is not of one state: option {named[0]}",
-            hint="give the first and the last commit: start-snapshot-id, end-snapshot-id",
+            hint="Give the first and the last commit: start-snapshot-id, end-snapshot-id.",
         )
     return changed_snapshots(state.metadata, options)
 
@@ -340,7 +340,7 @@ class RowComparison:
                 raise UnsupportedError(
                     f"Rows of {task.file_path} have no ids: it is older than the upgrade of the "
                     f"table at {self._location} to format version 3",
-                    hint="begin later, or give deduplicationMode = 'none' without computeUpdates",
+                    hint="Begin later, or give deduplicationMode = 'none' without computeUpdates.",
                     path=task.file_path,
                 )
             read = np.stack([numbers_of(column) for column in batch.columns])
@@ -394,19 +394,19 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
     for one, other in ((START, START_TIME), (END, END_TIME)):
         if one in given and other in given:
             raise ValidationError(
-                f"{one} and {other} are both given", hint="give at most one of them"
+                f"{one} and {other} are both given", hint="Give at most one of them."
             )
     if START_TIME in given and END_TIME in given and given[START_TIME] >= given[END_TIME]:
         raise ValidationError(
             f"Cannot set {START_TIME} to be greater than {END_TIME} for changelogs, or the same: "
             f"{given[START_TIME]}, {given[END_TIME]}",
-            hint="give the earlier time first",
+            hint="Give the earlier time first.",
         )
     for key in (START, END):
         if key in given and not metadata.has_snapshot(given[key]):
             raise NoSuchSnapshotError(
                 f"{key} {given[key]}: the table has no such snapshot",
-                hint="look for its id in the snapshots of the table; it may have expired",
+                hint="Look for its id in the snapshots of the table; it may have expired.",
             )
     line = list(ancestors_of(metadata, given.get(END, metadata.current_snapshot_id)))
     if END_TIME in given:
@@ -418,7 +418,7 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
         if given[START] not in ids:
             raise ValidationError(
                 f"{START} {given[START]} is not an ancestor of the end",
-                hint="give an ancestor of the end: see ancestors_of",
+                hint="Give an ancestor of the end: see ancestors_of.",
             )
         line = line[: ids.index(given[START])]
     return [s for s in reversed(line) if s.operation != Operation.REPLACE]
@@ -432,5 +432,5 @@ def older_than_lineage(metadata: TableMetadata, snapshot: Snapshot) -> Snapshot 
 
 def _whole(key: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise ValidationError(f"{key} must be an integer, not {text!r}", hint="give it as digits")
+        raise ValidationError(f"{key} must be an integer, not {text!r}", hint="Give it as digits.")
     return int(text)

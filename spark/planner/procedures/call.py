@@ -63,7 +63,7 @@ class Call:
         if len(parts) != 2:
             raise ValidationError(
                 f"{table} is not a table of catalog {self.catalog.name}",
-                hint="name it db.table, and call the procedure of the catalog that has the table",
+                hint="Name it db.table, and call the procedure of the catalog that has the table.",
             )
         return parts[0], parts[1]
 
@@ -77,7 +77,7 @@ class Call:
             raise ValidationError(
                 f"{table} is not in the metastore of catalog {self.catalog.name}: Spark's own "
                 f"tables are in {self.metastore or 'no metastore'}",
-                hint=f"name it as catalog {self.catalog.name} has it: db.table",
+                hint=f"Name it as catalog {self.catalog.name} has it: db.table.",
             )
         return parts[1], parts[2]
 
@@ -110,7 +110,7 @@ def parse_name(text: str) -> tuple[str, ...]:
         at += 1
     raise ValidationError(
         f"{text!r} is not a table name",
-        hint="name it db.table; put parts with dots, blanks or backquotes between backquotes",
+        hint="Name it db.table; put parts with dots, blanks or backquotes between backquotes.",
     )
 
 

@@ -77,14 +77,14 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
     if updates and net_changes:
         raise UnsupportedError(
             "net_changes leaves out what compute_updates shows: states in between",
-            hint="give only one of them; identifier_columns ask for updates, too, unless "
-            "compute_updates is false",
+            hint="Give only one of them; identifier_columns ask for updates, too, unless "
+            "compute_updates is false.",
         )
     name = changelog_view or quoted_name(f"{found.name()[-1]}_changes")
     parts = parse_name(name)
     if len(parts) != 1:
         raise ValidationError(
-            f"{name} is not the name of a temporary view", hint="give a name without a namespace"
+            f"{name} is not the name of a temporary view", hint="Give a name without a namespace."
         )
     by_row_id = updates and [each.lower() for each in identifier_columns or ()] == [ROW_ID.name]
     log = _Changelog(call, found, options or {}, by_row_id=by_row_id)
@@ -129,7 +129,7 @@ class _Changelog:
         if unknown := sorted(options.keys() - set(RANGE_OPTIONS)):
             raise ValidationError(
                 f"create_changelog_view has no option {unknown[0]}",
-                hint=f"its options: {', '.join(RANGE_OPTIONS)}",
+                hint=f"Its options: {', '.join(RANGE_OPTIONS)}.",
             )
         self._snapshots = changed_snapshots(table.metadata, options)
         if by_row_id:
@@ -209,7 +209,7 @@ class _Changelog:
             raise NoSuchSnapshotError(
                 f"What snapshot {snapshot.snapshot_id} changed is not known any more: the one "
                 "before it has expired",
-                hint=f"begin later: give {START}, or {START_TIME}",
+                hint=f"Begin later: give {START}, or {START_TIME}.",
             )
         files = {*changes.added, *changes.removed}
         if changes.deletes and parent is not None:
@@ -321,7 +321,7 @@ class _Changelog:
                     f"Rows of snapshot {older.snapshot_id} of table "
                     f"{'.'.join(self._table.name())} have no ids: it is older than the "
                     "table's upgrade to format version 3",
-                    hint=f"begin later: give {START} or {START_TIME}, or other identifier_columns",
+                    hint=f"Begin later: give {START} or {START_TIME}, or other identifier_columns.",
                 )
 
     def _check_comparable(self) -> None:
@@ -330,7 +330,7 @@ class _Changelog:
             if "MAP<" in kind:
                 raise UnsupportedError(
                     f"Rows with a map cannot be compared by Spark: column {name}, {kind}",
-                    hint="choose snapshots that only append, or compare versions of the table",
+                    hint="Choose snapshots that only append, or compare versions of the table.",
                 )
 
 
@@ -350,7 +350,7 @@ def _column(schema: Schema, now: Schema, field_id: int, kind: str) -> str:
         raise SchemaError(
             f"Column {field.name} was {before} and is {kind}: "
             "its rows cannot be shown as one column",
-            hint=f"begin after the change of the schema: give {START}",
+            hint=f"Begin after the change of the schema: give {START}.",
         )
     return f"{_ROW}.{quoted_name(old.name)}"
 
@@ -369,7 +369,7 @@ def _identifiers(table: Table, given: Sequence[str] | None) -> list[str]:
     if not names:
         raise ValidationError(
             f"Updates of table {'.'.join(table.name())} need identifier columns",
-            hint="give identifier_columns (in format version 3 also array('_row_id')), or "
-            "ALTER TABLE ... SET IDENTIFIER FIELDS",
+            hint="Give identifier_columns (in format version 3 also array('_row_id')), or "
+            "ALTER TABLE ... SET IDENTIFIER FIELDS.",
         )
     return [schema.find_field(name, case_sensitive=False).name for name in names]

@@ -81,7 +81,7 @@ def add_files(  # noqa: PLR0917 - the procedure's parameters
     if wanted and not target.spec().fields:
         raise ValidationError(
             f"Table {table} is not partitioned: there is nothing for partition_filter to select",
-            hint="leave partition_filter out",
+            hint="Leave partition_filter out.",
         )
     parts = parse_name(source_table)
     if len(parts) == 2 and parts[0].lower() in _FORMATS:
@@ -123,7 +123,7 @@ def migrate(  # noqa: PLR0917 - the procedure's parameters
     if backup_table_name is not None:
         raise UnsupportedError(
             "Migrate makes no backup table, whose files would be those of the new table",
-            hint="leave backup_table_name out: `icecomb migrate revert` restores the old table",
+            hint="Leave backup_table_name out: `icecomb migrate revert` restores the old table.",
         )
     place = call.source(table)
     done = migration.apply(

@@ -175,7 +175,7 @@ def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
         raise FileIOError(
             f"{result.deleted_files_count} orphan files of {table} were deleted, "
             f"{len(result.failed_files)} could not be, as {result.failed_files[0]}",
-            hint="check the permissions of its folder, and call it again",
+            hint="Check the permissions of its folder, and call it again.",
             path=result.failed_files[0],
         )
     shown = _STREAMED if stream_results else None
@@ -275,7 +275,7 @@ def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
     if sort_by is not None and not sort_by:
         raise ValidationError(
             "sort_by must not be empty when provided",
-            hint="leave it out to sort by all partition fields",
+            hint="Leave it out to sort by all partition fields.",
         )
     found = call.load(table)
     result = found.maintenance.rewrite_manifests(

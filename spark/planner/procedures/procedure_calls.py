@@ -138,9 +138,9 @@ def find(namespace: tuple[str, ...], name: str) -> Procedure:
         meant = nearest(name, known)
         raise ValidationError(
             f"There is no procedure {'.'.join((*namespace, name))}",
-            hint=f"did you mean system.{meant}?"
+            hint=f"Did you mean system.{meant}?"
             if meant
-            else "SHOW PROCEDURES lists those there are, in the namespace system",
+            else "SHOW PROCEDURES lists those there are, in the namespace system.",
         )
     return found
 

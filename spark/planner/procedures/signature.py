@@ -176,7 +176,7 @@ class Procedure:
     def _refused(self, what: str) -> ValidationError:
         return ValidationError(
             f"Procedure {self.name} cannot be called: {what}",
-            hint=f"call it as {self.signature()}",
+            hint=f"Call it as {self.signature()}",
         )
 
 

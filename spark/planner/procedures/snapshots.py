@@ -83,7 +83,7 @@ def set_current_snapshot(
     if (snapshot_id is None) is (ref is None):
         raise ValidationError(
             "set_current_snapshot takes either snapshot_id or ref, not both or none",
-            hint="give exactly one of them",
+            hint="Give exactly one of them.",
         )
     found = call.load(table)
     before = found.metadata.current_snapshot_id
@@ -134,7 +134,7 @@ def ancestors_of(call: Call, table: Text, snapshot_id: Long | None = None) -> li
     if snapshot_id is not None and not metadata.has_snapshot(snapshot_id):
         raise NoSuchSnapshotError(
             f"Table {table} has no snapshot {snapshot_id}",
-            hint="look for its id in the snapshots of the table; it may have expired",
+            hint="Look for its id in the snapshots of the table; it may have expired.",
             snapshot_id=snapshot_id,
         )
     start = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
@@ -152,6 +152,6 @@ def _current(table: Table) -> int:
     if current is None:
         raise NoSuchSnapshotError(
             f"Table {'.'.join(table.name())} has no snapshot yet",
-            hint="there is nothing to select before the first write",
+            hint="There is nothing to select before the first write.",
         )
     return current

@@ -149,7 +149,7 @@ class _Translation:
         ) as error:
             raise UnsupportedError(
                 f"The condition {reprlib.repr(predicate)} cannot be evaluated exactly here",
-                hint="compare columns, or partition transforms of them such as system.days(ts), "
+                hint="Compare columns, or partition transforms of them such as system.days(ts), "
                 "with values: =, <>, <, <=, >, >=, IN, IS NULL, LIKE 'x%'",
             ) from error
 

@@ -147,24 +147,24 @@ class ReadOptions(Options):
             raise ValidationError(
                 f"Table {state.name}: {' and '.join(_OF_CHANGELOGS)} are for changelogs, "
                 "not for a scan of the table",
-                hint=f"use {_AS_OF.key}, or {_START.key} with {_END.key}",
+                hint=f"Use {_AS_OF.key}, or {_START.key} with {_END.key}.",
             )
         if len(chosen) > 1 or (chosen and range_ends):
             raise ValidationError(
                 f"Table {state.name}: only one of the options that choose a state can be set: "
                 f"{', '.join([*chosen, *range_ends])}",
-                hint="leave the others out",
+                hint="Leave the others out.",
             )
         if range_ends == [_END.key]:
             raise ValidationError(
                 f"Cannot set only {_END.key} for an incremental scan of table {state.name}",
-                hint=f"set {_START.key}, too",
+                hint=f"Set {_START.key}, too.",
             )
         if (chosen or range_ends) and not self._agrees(state, chosen):
             raise ValidationError(
                 f"Table {state.name}: the option {(chosen + range_ends)[0]} contradicts the name "
                 "of the table, or VERSION or TIMESTAMP AS OF, which already say what is read",
-                hint="leave one of them out",
+                hint="Leave one of them out.",
             )
 
     def _agrees(self, state: TableState, chosen: list[str]) -> bool:
@@ -185,7 +185,7 @@ def check_is_whole(state: TableState, options: ReadOptions) -> None:
     if branch not in {None, state.branch} or options.scan_of(state) != state.scan():
         raise UnsupportedError(
             f"Table {state.name}: a statement that changes rows cannot read others by read options",
-            hint=f"name the branch: {state.name}.branch_{branch or '…'}",
+            hint=f"Name the branch: {state.name}.branch_{branch or '…'}",
             table=state.name,
         )
 
@@ -194,7 +194,7 @@ def _appends(state: TableState, start: int, end: int | None) -> TableScan:
     if state.metadata_table is not None:
         raise ValidationError(
             f"Incremental append scan is not supported by {state.name}.{state.metadata_table}",
-            hint=f"leave {_START.key} out",
+            hint=f"Leave {_START.key} out.",
         )
     try:
         return IncrementalAppendScan(

@@ -73,7 +73,7 @@ class Scans:
             if request.changes:
                 raise UnsupportedError(
                     f"The changes of table {state.name} cannot be changed",
-                    hint="change rows of the table itself",
+                    hint="Change rows of the table itself.",
                     table=state.name,
                 )
             given = {key.lower(): text for key, text in selection.options.items()}
@@ -97,7 +97,7 @@ class Scans:
         if state.moves_rows:
             raise UnsupportedError(
                 f"{state.name}.{MOVED_ROWS} is for rewrite_data_files only",
-                hint="select _row_id and _last_updated_sequence_number of the table itself",
+                hint="Select _row_id and _last_updated_sequence_number of the table itself.",
                 table=state.name,
             )
         scan = _scan(state, selection, options)

@@ -54,7 +54,7 @@ class GroupRewrite(PendingWork):
         if (ours.table_uuid, ours.current_schema_id) != (found.table_uuid, found.current_schema_id):
             raise CommitFailedError(
                 f"Table {state.name} got other columns while its files were being rewritten",
-                hint="call rewrite_data_files again; REFRESH TABLE before, if it is cached",
+                hint="Call rewrite_data_files again; REFRESH TABLE before, if it is cached.",
                 table=state.name,
             )
 
@@ -83,7 +83,7 @@ class GroupRewrite(PendingWork):
         if self._files is None:
             raise FileIOError(
                 f"Spark could not {what}: it wrote nothing",
-                hint="nothing was committed; please report it with the table's properties",
+                hint="Nothing was committed; please report it with the table's properties.",
             )
         return self._files
 
@@ -100,7 +100,7 @@ def group(works: PendingWorks, number: str) -> GroupRewrite:
     if not isinstance(found, GroupRewrite):
         raise CommitFailedError(
             f"Work {number} of a session is not about a group of files",
-            hint=f"the option {GROUP} is set by rewrite_data_files only",
+            hint=f"The option {GROUP} is set by rewrite_data_files only.",
         )
     return found
 

@@ -56,7 +56,7 @@ class PendingWork:
         if self._problem is not None:
             raise FileIOError(
                 f"Spark could not {what}: {self._problem}",
-                hint="Spark's own log says more; nothing of this was committed",
+                hint="Spark's own log says more; nothing of this was committed.",
             )
 
 
@@ -95,7 +95,7 @@ class PendingWorks:
         if found is None:
             raise CommitFailedError(
                 f"No procedure waits for work {number} of a session any more",
-                hint="call the procedure again; options that name such work are set by it only",
+                hint="Call the procedure again; options that name such work are set by it only.",
             )
         return found
 

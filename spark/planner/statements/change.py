@@ -89,7 +89,7 @@ class _Change:
         )
         raise ValidationError(
             f"The table has no partition field {transform} of column {column!r}",
-            hint=f"its partition fields are {shown}" if shown else "it is not partitioned",
+            hint=f"Its partition fields are {shown}." if shown else "It is not partitioned.",
         )
 
     def set_write_order(self, statement: SetWriteOrder) -> None:
@@ -114,7 +114,7 @@ class _Change:
                 names = ", ".join(sorted(map(str, schema.identifier_field_names())))
                 raise ValidationError(
                     f"Column {column!r} is not an identifier field",
-                    hint=f"identifier fields are {names}" if names else "the table has none",
+                    hint=f"Identifier fields are {names}." if names else "The table has none.",
                 )
         self.set_identifier_fields(tuple(kept.values()))
 

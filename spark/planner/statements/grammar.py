@@ -256,7 +256,7 @@ class _Parser:
     def _once(self, what: str, *, given: bool) -> None:
         if given:
             raise StatementError(
-                f"The statement gives {what} twice: {self._text}", hint=f"write {_FORMS['WRITE']}"
+                f"The statement gives {what} twice: {self._text}", hint=f"Write {_FORMS['WRITE']}."
             )
 
     def _unexpected(self, wanted: str) -> StatementError:
@@ -265,7 +265,7 @@ class _Parser:
         return StatementError(
             f"Cannot read the statement {self._text!r}: {wanted} should stand where "
             f"{self._peek()} is",
-            hint=f"write {form or '; '.join(_FORMS.values())}",
+            hint=f"Write {form or '; '.join(_FORMS.values())}.",
         )
 
 
@@ -325,7 +325,7 @@ def tokens(text: str) -> Iterator[StatementToken]:
         if kind == "quoted":
             found = found[1:-1].replace("``", "`")
             if not found:
-                raise StatementError("A name is empty: ``", hint="write a name between the quotes")
+                raise StatementError("A name is empty: ``", hint="Write a name between the quotes.")
         elif kind == "string":
             found = _ESCAPE.sub(r"\1", found[1:-1])
         yield StatementToken(kind, found)

@@ -151,7 +151,7 @@ class Streams:
         if str(state.metadata.table_uuid) != stream.uuid:
             raise UnsupportedError(
                 f"Table {state.name} was dropped and re-created while a query followed it",
-                hint="start the query again, with a new checkpoint",
+                hint="Start the query again, with a new checkpoint.",
                 table=state.name,
             )
         _check_types(state, Schema.from_json(stream.schema))
@@ -227,7 +227,7 @@ def _check_types(state: TableState, read: Schema) -> None:
             raise SchemaError(
                 f"Column {now.find_column_name(field.field_id)} of table {state.name} was "
                 f"{field.field_type} when the query started and is {found} now",
-                hint="start the query again: it goes on from its checkpoint",
+                hint="Start the query again: it goes on from its checkpoint.",
                 table=state.name,
             )
 
@@ -331,15 +331,15 @@ class StreamOptions:
             raise ValidationError(
                 f"The option {_BRANCH}={named} contradicts the name of table {self._name}, which "
                 f"says branch {state.branch}",
-                hint="leave one of them out",
+                hint="Leave one of them out.",
                 table=self._name,
             )
         else:
             return named or state.branch or MAIN_BRANCH
         raise UnsupportedError(
             f"A stream reads what is appended to a branch of table {self._name}, not {asked}",
-            hint="name the table itself, a branch below it or the option branch, and leave the "
-            "others out, also spark.wap.branch; stream-from-timestamp says where to begin",
+            hint="Name the table itself, a branch below it or the option branch, and leave the "
+            "others out, also spark.wap.branch; stream-from-timestamp says where to begin.",
             table=self._name,
         )
 
@@ -357,9 +357,9 @@ class StreamOptions:
         raise ValidationError(
             f"Table {self._name}: snapshot {snapshot.snapshot_id} is of operation {operation}, "
             "and a stream has only rows that were appended",
-            hint="start the query with a new checkpoint, after that snapshot"
+            hint="Start the query with a new checkpoint, after that snapshot."
             if skip is None
-            else f"set the option {skip.key} to true to skip such snapshots",
+            else f"Set the option {skip.key} to true to skip such snapshots.",
             table=self._name,
             snapshot_id=snapshot.snapshot_id,
         )
@@ -384,8 +384,9 @@ class StreamHistory:
             names = sorted(n for n, other in metadata.refs.items() if other.is_branch)
             raise NoSuchSnapshotError(
                 f"Table {name} has {found} that is called {branch}: a stream cannot follow it",
-                hint=f"its branches: {', '.join(names) or MAIN_BRANCH}; one that was dropped is "
-                f"followed again if its history has the query's last snapshot, otherwise {_AFRESH}",
+                hint=f"Its branches: {', '.join(names) or MAIN_BRANCH}; one that was dropped is "
+                f"followed again if its history has the query's last snapshot, otherwise "
+                f"{_AFRESH}.",
                 table=name,
             )
         self._head = metadata.current_snapshot_id if ref is None else ref.snapshot_id
@@ -425,8 +426,8 @@ class StreamHistory:
             raise NoSuchSnapshotError(
                 f"Table {self._name} does not know any more what was appended before snapshot "
                 f"{first.snapshot_id} of {first.timestamp_ms} (ms since 1970): snapshots expired",
-                hint=f"set stream-from-timestamp to {first.timestamp_ms + 1} or later; without it "
-                "a new query begins with all rows of the oldest snapshot",
+                hint=f"Set stream-from-timestamp to {first.timestamp_ms + 1} or later; without it "
+                "a new query begins with all rows of the oldest snapshot.",
                 table=self._name,
             )
         return first
@@ -469,7 +470,7 @@ class StreamHistory:
             return ValidationError(
                 f"{lead} {self._name} was rolled back or replaced: the stream is at "
                 f"snapshot {start}, which is not an ancestor of snapshot {end}",
-                hint=f"restore a history of {self._branch} with that snapshot, or {_AFRESH}",
+                hint=f"Restore a history of {self._branch} with that snapshot, or {_AFRESH}.",
                 table=self._name,
                 snapshot_id=start,
             )
@@ -478,7 +479,7 @@ class StreamHistory:
             f"The stream is at snapshot {start} of table {self._name}, and snapshot {lost} "
             "is not there any more: it expired, or the table was re-created",
             hint=f"{_AFRESH}; keep snapshots (history.expire.max-snapshot-age-ms) for longer than "
-            "the query is ever stopped",
+            "the query is ever stopped.",
             table=self._name,
             snapshot_id=lost,
         )
@@ -515,7 +516,7 @@ class StreamOffset:
         if version != _VERSION or tuple(map(type, fields)) != (int, int, bool):
             raise ValidationError(
                 f"The checkpoint has an offset that is not of an Iceberg table: {text!r}",
-                hint="start the query with the checkpoint that it had, or with a new, empty one",
+                hint="Start the query with the checkpoint that it had, or with a new, empty one.",
             )
         return cls(*fields)
 

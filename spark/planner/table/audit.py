@@ -76,7 +76,7 @@ def branch_of(state: TableState, asked: str | None) -> str | None:
         raise ValidationError(
             f"Explicitly configured branch {state.branch!r} and option branch {asked!r} are in "
             f"conflict for table {state.name}",
-            hint="leave one of them out",
+            hint="Leave one of them out.",
         )
     return state.branch if asked is None else asked
 
@@ -95,12 +95,12 @@ def commit_target(audit: Audit, metadata: TableMetadata, named: str | None = Non
         raise ValidationError(
             f"Cannot set both WAP ID and branch: {_ID} is {audit.wap_id!r}, {_BRANCH} is "
             f"{wap_branch!r}",
-            hint=f"RESET {_ID} to write to the branch, or RESET {_BRANCH} to stage the change",
+            hint=f"RESET {_ID} to write to the branch, or RESET {_BRANCH} to stage the change.",
         )
     if "" in (audit.wap_id, wap_branch):
         raise ValidationError(
             f"{_ID if wap_branch is None else _BRANCH} is set, but empty",
-            hint="give it a name, or RESET it",
+            hint="Give it a name, or RESET it.",
         )
     return CommitTarget(wap_branch or named or MAIN_BRANCH, audit.wap_id)
 
@@ -110,7 +110,7 @@ def check_read(audit: Audit, state: TableState) -> None:
     if state.branch is None and state.ref != branch_to_read(audit, state.metadata):
         raise CommitFailedError(
             f"{_BRANCH} was changed while a statement read table {state.name}",
-            hint="run the statement again",
+            hint="Run the statement again.",
             table=state.name,
         )
 

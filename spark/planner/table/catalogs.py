@@ -171,7 +171,7 @@ class Catalogs:
             if not request.cascade:
                 raise
             raise NamespaceNotEmptyError(
-                error.message, hint="CASCADE is not done: drop its tables one by one first"
+                error.message, hint="CASCADE is not done: drop its tables one by one first."
             ) from None
         return Dropped(dropped=True)
 
@@ -181,7 +181,7 @@ def one_level(namespace: Sequence[str]) -> tuple[str, ...]:
     if len(namespace) != 1:
         raise NoSuchNamespaceError(
             f"A namespace of the Hive metastore has one level, not {'.'.join(namespace) or 'none'}",
-            hint="name tables catalog.namespace.table",
+            hint="Name tables catalog.namespace.table.",
         )
     return tuple(namespace)
 
@@ -229,7 +229,7 @@ def _of_s3(settings: S3Settings, hadoop: Mapping[str, str]) -> Iterator[tuple[st
         raise ConfigurationError(
             "Property client.assume-role.tags.* is not supported: Hadoop's S3A, with which Spark's "
             "tasks read and write, cannot tag the session of a role",
-            hint="leave the tags out for Spark",
+            hint="Leave the tags out for Spark.",
         )
     if settings.sources.get("endpoint", "").startswith(_OURS):
         # icecomb derives these from the endpoint, S3A does not
@@ -267,7 +267,7 @@ def _written(settings: S3Settings) -> Iterator[tuple[str, str]]:
         raise ConfigurationError(
             "Property s3.write.tags.* is not supported: Hadoop's S3A, with which Spark's tasks "
             "write, cannot tag objects",
-            hint="leave the tags out for Spark, or let a rule of the bucket set them",
+            hint="Leave the tags out for Spark, or let a rule of the bucket set them.",
         )
 
 
@@ -317,7 +317,7 @@ class OpenCatalogs:
         held = self._held.get(handle)
         if held is None:
             raise ConfigurationError(
-                f"Catalog {handle} is not open in this planner", hint="run the statement again"
+                f"Catalog {handle} is not open in this planner", hint="Run the statement again."
             )
         with held.lock:
             held.used = time.monotonic()
@@ -436,7 +436,7 @@ def catalog_properties(
             raise ConfigurationError(
                 f"Catalog {name}: {_OVERRIDE} would be another metastore than that of Spark's own "
                 "Hive support",
-                hint="leave it out, or set spark.hadoop.hive.metastore.uris for both",
+                hint="Leave it out, or set spark.hadoop.hive.metastore.uris for both.",
             )
         uri = properties.get("uri") or (settings["uri"].value if "uri" in settings else None)
         _check_is_sparks(kind, uri, environment)
@@ -463,7 +463,7 @@ def _check_honoured(name: str, options: Mapping[str, str]) -> None:
             raise ConfigurationError(
                 f"Catalog {name}: {key}={options[key]} has no effect: Spark makes tables USING "
                 f"{kind} itself, without asking the session catalog",
-                hint=f"leave it out; write USING iceberg, or USING {kind} for plain {kind} files",
+                hint=f"Leave it out; write USING iceberg, or USING {kind} for plain {kind} files.",
             )
 
 
@@ -476,15 +476,15 @@ def _check_is_sparks(kind: str | None, uri: str | None, environment: Environment
         raise ConfigurationError(
             f"Catalog {SESSION_CATALOG}: nothing says where the metastore of Spark's own Hive "
             "support is",
-            hint="set spark.hadoop.hive.metastore.uris and spark.sql.catalogImplementation=hive; "
-            "`icecomb spark-conf --session-catalog` prints the lines",
+            hint="Set spark.hadoop.hive.metastore.uris and spark.sql.catalogImplementation=hive; "
+            "`icecomb spark-conf --session-catalog` prints the lines.",
         )
     if sparks and _addresses(uri).isdisjoint(_addresses(sparks)):
         raise ConfigurationError(
             f"Catalog {SESSION_CATALOG} is on the metastore {uri}, Spark's own Hive support on "
             f"{sparks}",
-            hint=f"leave spark.sql.catalog.{SESSION_CATALOG}.uri out: it is the one of "
-            "hive.metastore.uris then",
+            hint=f"Leave spark.sql.catalog.{SESSION_CATALOG}.uri out: it is the one of "
+            "hive.metastore.uris then.",
         )
 
 
@@ -533,7 +533,7 @@ def acting_as(
         raise ConfigurationError(
             f"Catalog {configuration.name}: nothing proves to a secured cluster that "
             f"{identity.user} asks: Spark has neither a ticket nor a delegation token of this user",
-            hint=f"start an application for {identity.user}: spark-submit --proxy-user",
+            hint=f"Start an application for {identity.user}: spark-submit --proxy-user.",
         )
     tokens = {TOKEN_FILES.key: ",".join(filter(None, (given, kept)))}
     if (identity.login or acted_for) and not kept:

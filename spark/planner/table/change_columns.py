@@ -68,6 +68,6 @@ def changelog_schema(schema: Schema, kind: str) -> Schema:
         if schema.contains(column.name):
             raise ValidationError(
                 f"A table with a column {column.name} has no table of changes",
-                hint="rename the column",
+                hint="Rename the column.",
             )
     return Schema(*schema.fields, *CHANGELOGS[kind], schema_id=schema.schema_id)

@@ -81,7 +81,7 @@ def use_ref(state: TableState, name: str) -> TableScan:
 def _no_version(state: TableState, version: str, hint: str | None = None) -> NoSuchSnapshotError:
     return NoSuchSnapshotError(
         f"Table {state.name} has no snapshot, branch or tag {version!r}",
-        hint=hint or f"look at the metadata table {state.name}.snapshots",
+        hint=hint or f"Look at the metadata table {state.name}.snapshots.",
         table=state.name,
     )
 
@@ -90,7 +90,7 @@ def _check_travels(state: TableState) -> None:
     if state.time_travel or state.branch is not None:
         raise ValidationError(
             f"The name below table {state.name} already says which of its states is meant",
-            hint="leave VERSION or TIMESTAMP AS OF out, or name the table itself",
+            hint="Leave VERSION or TIMESTAMP AS OF out, or name the table itself.",
         )
     check_shows_one_snapshot(state)
 
@@ -102,7 +102,7 @@ def check_shows_one_snapshot(state: TableState) -> None:
     if table is not None and (table == CHANGES or table.startswith("all_")):
         raise ValidationError(
             f"Cannot select a snapshot in {state.name}.{table}: it shows all snapshots",
-            hint=f"of one snapshot are {', '.join(TIME_TRAVELLING)}",
+            hint=f"Of one snapshot are {', '.join(TIME_TRAVELLING)}.",
         )
 
 

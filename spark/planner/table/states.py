@@ -175,7 +175,7 @@ class TableStates:
         if selected is None:
             raise NoSuchTableError(
                 f"Table {found.name} has nothing called {meant.selector}",
-                hint=f"below a table's name there are {SELECTORS}",
+                hint=f"Below a table's name there are {SELECTORS}.",
             )
         return selected
 
@@ -218,7 +218,7 @@ class TableStates:
                 name = ".".join(reference.identifier)
                 raise NoSuchTableError(
                     f"Table {name} was dropped and re-created after the query was planned",
-                    hint="run the statement again; create a new DataFrame of the table",
+                    hint="Run the statement again; create a new DataFrame of the table.",
                     table=name,
                 )
             self._kept.keep(reference.catalog, location, *known)
@@ -345,7 +345,7 @@ def identifier(table: TableName) -> tuple[str, ...]:
     if is_location(name):
         raise UnsupportedError(
             f"{table.name} is a folder: a table there cannot be renamed, and no view can be there",
-            hint="name a table or view of the catalog",
+            hint="Name a table or view of the catalog.",
         )
     return name
 
@@ -357,8 +357,8 @@ def name_or_location(table: TableName) -> tuple[str, ...]:
         raise UnsupportedError(
             f"The name {'.'.join((*table.namespace, table.name))} stands for something of table "
             f"{'.'.join(meant.identifier)}: it cannot be created, altered or dropped",
-            hint="name the table itself; branches and tags are created and dropped with "
-            "ALTER TABLE … CREATE BRANCH, DROP BRANCH, CREATE TAG, DROP TAG",
+            hint="Name the table itself; branches and tags are created and dropped with "
+            "ALTER TABLE … CREATE BRANCH, DROP BRANCH, CREATE TAG, DROP TAG.",
         )
     return meant.identifier
 

@@ -292,7 +292,7 @@ def _check_known(changes: Sequence[Mapping[str, Any]]) -> None:
     if unknown:
         raise UnsupportedError(
             f"ALTER TABLE cannot do this here: {', '.join(sorted(set(unknown)))}",
-            hint="columns, properties, the comment, the location, partition fields, write order, "
+            hint="Columns, properties, the comment, the location, partition fields, write order, "
             "identifier fields, branches and tags can be altered: see docs/spark.md",
         )
 
@@ -326,8 +326,8 @@ def _set_location(transaction: Transaction, location: str) -> None:
         raise UnsupportedError(
             "SET LOCATION does not show the rows of another folder, as it did when the table was a "
             "Hive table: an Iceberg table knows its files",
-            hint="take files in with CALL system.add_files, or overwrite the table with SELECT * "
-            "FROM parquet.`folder`; after `icecomb migrate finalize` it says where new files go",
+            hint="Take files in with CALL system.add_files, or overwrite the table with SELECT * "
+            "FROM parquet.`folder`; after `icecomb migrate finalize` it says where new files go.",
         )
     transaction.update_location(location)
 
@@ -338,7 +338,7 @@ def _snapshot_id(text: str) -> int:
     except ValueError:
         raise ValidationError(
             f"{text!r} is not a snapshot id",
-            hint="ids are numbers: look at the table's snapshots",
+            hint="Ids are numbers: look at the table's snapshots.",
         ) from None
 
 
@@ -501,7 +501,7 @@ def check_has_no_statement(key: str) -> None:
     if key in STATEMENTS:
         raise UnsupportedError(
             f"{key!r} is not a table property: it is reserved for what it shows",
-            hint=f"use {STATEMENTS[key]}",
+            hint=f"Use {STATEMENTS[key]}.",
         )
 
 
@@ -513,13 +513,13 @@ def _data_format(properties: Mapping[str, str]) -> dict[str, str]:
     if provider not in {"parquet", "orc", "avro"}:
         raise ValidationError(
             f"This catalog creates Iceberg tables, not {provider}",
-            hint="write USING iceberg, or create the table in spark_catalog",
+            hint="Write USING iceberg, or create the table in spark_catalog.",
         )
     given = properties.get(DATA_FORMAT.key, provider)
     if given.lower() != provider:
         raise ValidationError(
             f"USING {provider} contradicts '{DATA_FORMAT.key}'='{given}'",
-            hint="leave one of them out, or make them equal",
+            hint="Leave one of them out, or make them equal.",
         )
     return {DATA_FORMAT.key: provider}
 
@@ -589,7 +589,7 @@ def lost(reference: Reference) -> CommitFailedError:
     name = ".".join(reference.identifier)
     return CommitFailedError(
         f"Table {name} was not created: the icecomb planner was restarted in the meantime",
-        hint="run the statement again",
+        hint="Run the statement again.",
         table=name,
     )
 

@@ -65,7 +65,7 @@ class PlannerViews:
         if not _can_have(catalog, view):
             raise NoSuchViewError(
                 f"There is no view {'.'.join((*view.namespace, view.name))} in {catalog.name}",
-                hint="name it namespace.view, in a catalog with a metastore",
+                hint="Name it namespace.view, in a catalog with a metastore.",
             )
         return _described(catalog, catalog.load_view(identifier(view)))
 
@@ -145,7 +145,7 @@ def _described(catalog: Catalog, view: View) -> ViewDescription:
         raise UnsupportedError(
             f"View {'.'.join(view.name())} has no query in the dialect spark, only in: {dialects}",
             hint="CREATE OR REPLACE it in Spark, with the property "
-            "replace.drop-dialect.allowed=true if the other queries may go",
+            "replace.drop-dialect.allowed=true if the other queries may go.",
         )
     names = view.properties.get(_QUERY_COLUMNS, "")
     columns = tuple(names.split(",")) if names else ()
@@ -183,7 +183,7 @@ def _check_reserved(verb: str, name: str) -> None:
     if name in _RESERVED or _is_own(name):
         raise UnsupportedError(
             f"Cannot {verb} reserved property: '{name}'",
-            hint="it is derived from the view; use CREATE OR REPLACE VIEW to change it",
+            hint="It is derived from the view; use CREATE OR REPLACE VIEW to change it.",
         )
 
 
@@ -200,7 +200,7 @@ def _stored(definition: ViewDescription) -> dict[str, str]:
         raise UnsupportedError(
             f"An Iceberg view cannot have the column {wrong[0]!r} in its query: names are stored "
             "as a comma-separated list",
-            hint="give it another name: SELECT ... AS name",
+            hint="Give it another name: SELECT ... AS name.",
         )
     given = definition.properties.items()
     stored = {

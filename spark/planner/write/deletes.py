@@ -53,7 +53,7 @@ class Deletes:
         if state.is_read_only:
             raise ValidationError(
                 f"A version of table {state.name} cannot be changed",
-                hint="delete from the table itself, or from a branch of it (….branch_name)",
+                hint="Delete from the table itself, or from a branch of it (….branch_name).",
             )
         rows = exact_filter(request.filters, state.schema, case_sensitive=True)
         settings = RetrySettings.of(state.metadata.properties, locked=True)

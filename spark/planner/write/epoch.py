@@ -64,8 +64,8 @@ def streamed_write(
         raise UnsupportedError(
             f"Table {state.name}: the batches of a streaming query cannot all be staged as "
             f"{target.wap_id!r} (spark.wap.id): only one snapshot can be published under an id",
-            hint="write to a branch: spark.wap.branch, or the option branch; or stage one batch "
-            "in foreachBatch",
+            hint="Write to a branch: spark.wap.branch, or the option branch; or stage one batch "
+            "in foreachBatch.",
             table=state.name,
         )
     return StreamedWrite(
@@ -106,7 +106,7 @@ class EpochChange:
         last = _last_epoch(base, self.write.branch, self.streamed.query)
         if last is not None and last >= number:
             raise EpochThereError(
-                f"Batch {number} is already committed", hint="nothing is left to be done"
+                f"Batch {number} is already committed", hint="Nothing is left to be done."
             )
         # an overwrite removes all earlier rows, so none can be duplicated
         if self.write.operation == "append":
@@ -145,9 +145,9 @@ class EpochChange:
         return CommitFailedError(
             f"Table {name}: batch {number} of the streaming query {self.streamed.query} was begun "
             f"before and may have been committed: {found}",
-            hint=f"check whether its rows are in the table: if they are, copy a file of the "
+            hint=f"Check whether its rows are in the table: if they are, copy a file of the "
             f"checkpoint's folder commits to commits/{number}; if not, start the query once with "
-            f"the option {_COMMIT_EPOCH} set to {number}; {next_time}",
+            f"the option {_COMMIT_EPOCH} set to {number}; {next_time}.",
             table=name,
         )
 

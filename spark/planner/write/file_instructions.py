@@ -126,7 +126,7 @@ def _gzip_level(level: int) -> str:
     if not 0 <= level < len(_GZIP_LEVELS):
         raise ConfigurationError(
             f"The compression-level of gzip cannot be {level}",
-            hint=f"{known.PARQUET_LEVEL} and the like may be 0 to {len(_GZIP_LEVELS) - 1} for it",
+            hint=f"{known.PARQUET_LEVEL} and the like may be 0 to {len(_GZIP_LEVELS) - 1} for it.",
         )
     return _GZIP_LEVELS[level]
 
@@ -144,7 +144,7 @@ def _check_row_checks(properties: Mapping[str, str]) -> None:
         raise ConfigurationError(
             f"{known.PARQUET_CHECK_MAX_ROWS} is {often}, less than {first}, which is "
             f"{known.PARQUET_CHECK_MIN_ROWS}",
-            hint="set it to at least as much",
+            hint="Set it to at least as much.",
         )
 
 

@@ -113,8 +113,8 @@ def check_rows(
         off += [_ORDERING.key] if any("order" in each for each in found) else []
         raise SchemaError(
             f"Cannot write rows to table {state.name}: {'; '.join(found)}",
-            hint="select the columns as the table has them, or set the option "
-            f"{' and '.join(off)} to false: columns are found by name, and nulls by the row",
+            hint="Select the columns as the table has them, or set the option "
+            f"{' and '.join(off)} to false: columns are found by name, and nulls by the row.",
             table=state.name,
         )
 

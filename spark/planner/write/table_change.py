@@ -53,7 +53,7 @@ def check_uuid(name: str, metadata: TableMetadata, uuid: str) -> None:
     if str(metadata.table_uuid) != uuid:
         raise CommitFailedError(
             f"Table {name} was dropped and re-created while Spark wrote to it",
-            hint="run the statement again",
+            hint="Run the statement again.",
             table=name,
         )
 
@@ -236,7 +236,7 @@ def _only_partition(
         raise CommitFailedError(
             f"Table {state.name}: the delete file {file.path} is about data files that the "
             "statement has not read, or of several partitions",
-            hint="nothing was changed; please report it with the statement",
+            hint="Nothing was changed; please report it with the statement.",
             table=state.name,
         )
     return found[0]
@@ -315,7 +315,7 @@ def _check_kept(state: TableState, before: int, after: int) -> None:
     if before != after:
         raise CommitFailedError(
             f"Table {state.name}: UPDATE read {before} rows and wrote {after}",
-            hint="nothing was changed; please report it with the statement",
+            hint="Nothing was changed; please report it with the statement.",
             table=state.name,
         )
 
@@ -370,7 +370,7 @@ def _read_files(
     if unread := sorted(paths - tasks.keys()):
         raise CommitFailedError(
             f"Table {state.name}: the statement deletes rows of {unread[0]}, which it has not read",
-            hint="nothing was changed; please report it with the statement",
+            hint="Nothing was changed; please report it with the statement.",
             table=state.name,
         )
     return tasks

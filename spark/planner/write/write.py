@@ -162,7 +162,7 @@ class Writes:
                 raise UnsupportedError(
                     f"Table {state.name}: {request.command.upper()} cannot change a branch that an "
                     "option names: it has read the table's own rows",
-                    hint=f"name it in the statement: {state.name}.branch_{branch}",
+                    hint=f"Name it in the statement: {state.name}.branch_{branch}.",
                     table=state.name,
                 )
         state = with_columns_of_rows(self._catalogs, self._states, state, request, options)
@@ -411,7 +411,7 @@ def _only_proven_failures(identifier: Iterable[str]) -> Iterator[None]:
         name = ".".join(identifier)
         raise CommitStateUnknownError(
             f"The commit to {name} ended in {type(error).__name__}: {error}",
-            hint="check whether the rows are there before writing them again; no file was deleted",
+            hint="Check whether the rows are there before writing them again; no file was deleted.",
             table=name,
         ) from error
 
@@ -441,7 +441,7 @@ def _check_writable(state: TableState, request: BeginWrite, *, rewritten: bool) 
     if state.is_read_only and not rewritten:
         raise ValidationError(
             f"A version of table {state.name} cannot be written to",
-            hint="write to the table itself, or to a branch of it (….branch_name)",
+            hint="Write to the table itself, or to a branch of it (….branch_name).",
         )
     if request.operation == OVERWRITE:
         exact_filter(request.filters, state.schema, case_sensitive=True)
@@ -464,9 +464,9 @@ def _check_defaults(state: TableState, request: BeginWrite) -> None:
                 f"Cannot write to table {state.name} by Spark: rows may lack its field "
                 f"{schema.find_column_name(field.field_id)}, which has a default, and Spark fills "
                 "in those of simple columns only",
-                hint=f"set {' and '.join(_NESTED_COERCION)} to false, and remove the table "
+                hint=f"Set {' and '.join(_NESTED_COERCION)} to false, and remove the table "
                 f"property {ACCEPT_ANY_SCHEMA.key}, so that statements give all fields; streams "
-                "write to such tables from Python",
+                "write to such tables from Python.",
                 table=state.name,
             )
 
@@ -629,7 +629,7 @@ class WriteOptions(Options):
         if number not in specs:
             raise ValidationError(
                 f"Output spec id {number} is not a valid spec id for table",
-                hint=f"it has {', '.join(map(str, sorted(specs)))}",
+                hint=f"It has {', '.join(map(str, sorted(specs)))}.",
             )
         return specs[number]
 
@@ -647,7 +647,7 @@ class WriteOptions(Options):
             raise ValidationError(
                 f"Cannot use output sort order id {number} because the table does not contain a "
                 "sort order with that id",
-                hint=f"it has {', '.join(map(str, sorted(known)))}",
+                hint=f"It has {', '.join(map(str, sorted(known)))}.",
             )
         return number
 
@@ -679,7 +679,7 @@ class WriteOptions(Options):
         if metadata.snapshot_by_id(number) is None:
             raise ValidationError(
                 f"There is no snapshot {number} to validate from",
-                hint="give the id of a snapshot that the branch has had",
+                hint="Give the id of a snapshot that the branch has had.",
             )
         return number
 
@@ -721,8 +721,8 @@ def _loses_ids(state: TableState, command: str) -> UnsupportedError:
         f"Cannot {command.upper()} rows of table {state.name} by Spark before version 4.0 as this "
         "session is configured: rows that move to other files would lose their ids, which tables "
         f"of format version {state.metadata.format_version} keep",
-        hint="set spark.sql.extensions to org.icecomb.spark.IcecombSessionExtensions, which keeps "
-        "them; with the property write.delete.mode set to merge-on-read DELETE moves no rows",
+        hint="Set spark.sql.extensions to org.icecomb.spark.IcecombSessionExtensions, which keeps "
+        "them; with the property write.delete.mode set to merge-on-read DELETE moves no rows.",
         table=state.name,
     )
 
@@ -738,7 +738,7 @@ def _check_hides_nothing(
             raise UnsupportedError(
                 f"Table {state.name}: its column {field.name} hides Spark's metadata column of "
                 f"that name, which {command.upper()} needs to find rows",
-                hint=f"rename the column{other}",
+                hint=f"Rename the column{other}.",
                 table=state.name,
             )
 

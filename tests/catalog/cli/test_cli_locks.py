@@ -90,7 +90,7 @@ def test_a_lock_that_a_process_of_this_host_left_behind_is_known_at_once(
     )
     with pytest.raises(LockTimeoutError, match="does not run here any more") as error:
         impatient.load_table(table.identifier).append(rows)
-    assert error.value.hint == f"release it: {remedy}"
+    assert error.value.hint == f"Release it: {remedy}"
     impatient.close()
     assert run(metastore, "break", str(answer.lock_id), "--yes") == 0
 

@@ -123,7 +123,7 @@ def test_a_commit_that_is_refused_leaves_nothing(table: Table, monkeypatch: Any,
     metadata = set(folder.iterdir())
 
     def publish(_: Callable[[], Any]) -> Any:
-        raise FileIOError("the storage is full", hint="free space")
+        raise FileIOError("the storage is full", hint="Free space")
 
     with monkeypatch.context() as patched:
         ending(patched, publish)

@@ -342,7 +342,9 @@ def test_a_change_is_never_made_to_a_new_view_of_the_same_name(catalog, view):
     catalog.create_view(view.name(), SCHEMA, {"spark": "SELECT 1 AS id, '' AS s"})
     with pytest.raises(CommitFailedError, match="a new view has its name") as failed:
         view.update_properties({"a": "b"})
-    assert failed.value.hint == "load the view again and repeat the change, if the new one is meant"
+    assert (
+        failed.value.hint == "Load the view again and repeat the change, if the new one is meant."
+    )
     assert "a" not in catalog.load_view(view.name()).properties
 
 

@@ -459,7 +459,7 @@ def test_a_drop_that_fails_halfway_does_not_bring_an_older_version_back(memory, 
 def test_a_drop_that_leaves_only_the_folder_says_that_the_table_is_gone(memory, memory_settings):
     lake, error = dropped_halfway(memory, memory_settings, lambda path: path == "/w/db/t")
     assert "SnapshotException" in str(error)
-    assert error.hint.startswith("the table is gone")
+    assert error.hint.startswith("The table is gone")
     assert "-deleteSnapshot" in error.hint
     assert not lake.table_exists("db.t")
 

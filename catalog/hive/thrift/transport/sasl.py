@@ -63,14 +63,14 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
         if status not in {_OK, _COMPLETE, 3, 4} or size > _LONGEST:
             raise SaslError(
                 "its answer is not SASL: it does not ask for authentication",
-                hint="check that hive.metastore.sasl.enabled is true on the metastore, too",
+                hint="Check that hive.metastore.sasl.enabled is true on the metastore, too.",
             )
         body = transport.receive_raw(size)
         if status not in {_OK, _COMPLETE}:
             raise SaslError(
                 f"it refused the client: {one_line(body.decode(errors='replace'))}",
-                hint="look at the metastore's log, and check kerberos.principal or the token; name "
-                "its warehouse instead of its address if it is one of your own",
+                hint="Look at the metastore's log, and check kerberos.principal or the token; name "
+                "its warehouse instead of its address if it is one of your own.",
             )
         if status == _COMPLETE:
             if body:
@@ -78,7 +78,7 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
             if not mechanism.complete:
                 raise SaslError(
                     "it did not prove who it is",
-                    hint="check the address: another server may answer there",
+                    hint="Check the address: another server may answer there.",
                 )
             transport.seal = mechanism
             return
@@ -131,20 +131,20 @@ class Kerberos:
         if challenge is None or self._quality is not None:
             raise SaslError(
                 "it continues after the end of the negotiation",
-                hint="look at the metastore's log, and check that its version is supported",
+                hint="Look at the metastore's log, and check that its version is supported.",
             )
         with _failures():
             offer = self._context.unwrap(challenge)
         if len(offer) != 4:
             raise SaslError(
                 "it offers no protection that icecomb knows",
-                hint="look at the metastore's log, and check that its version is supported",
+                hint="Look at the metastore's log, and check that its version is supported.",
             )
         offered = [name for name, bit in _LAYERS.items() if offer[0] & bit]
         if self._wanted not in {None, *offered} or not offered:
             raise SaslError(
                 f"it protects messages by {', '.join(offered) or 'nothing that icecomb knows'}",
-                hint="set hadoop.rpc.protection as the metastore has it",
+                hint="Set hadoop.rpc.protection as the metastore has it.",
             )
         self._quality = self._wanted or offered[0]
         size = offer[1:] if self._quality != "auth" else bytes(3)
@@ -180,7 +180,7 @@ class Digest:
             raise SaslError(
                 f"hadoop.rpc.protection asks for {protection}, and with a delegation token icecomb "
                 "seals no messages: nothing was sent",
-                hint="use Kerberos (no token); or TLS (hive.metastore.use.SSL) with "
+                hint="Use Kerberos (no token); or TLS (hive.metastore.use.SSL) with "
                 "hadoop.rpc.protection=authentication",
             )
         self._user = base64.b64encode(token.identifier).decode()
@@ -198,14 +198,14 @@ class Digest:
             if not hmac.compare_digest(proof, self._expected.encode()):
                 raise SaslError(
                     "it does not know the token's password",
-                    hint="check the address: another server may answer there",
+                    hint="Check the address: another server may answer there.",
                 )
             self.complete = True
             return b""
         if "auth" not in told.get("qop", "auth").split(","):
             raise SaslError(
                 "it wants messages sealed, which icecomb does not support with delegation tokens",
-                hint="set hadoop.rpc.protection to authentication,... there, or use Kerberos",
+                hint="Set hadoop.rpc.protection to authentication,... there, or use Kerberos.",
             )
         if "nonce" not in told:
             raise _not_digest()
@@ -260,5 +260,5 @@ def _directives(challenge: bytes) -> dict[str, str]:
 def _not_digest() -> SaslError:
     return SaslError(
         "its challenge is not one of DIGEST-MD5",
-        hint="check the address: another server may answer there",
+        hint="Check the address: another server may answer there.",
     )

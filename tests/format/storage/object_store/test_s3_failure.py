@@ -71,7 +71,7 @@ def refusing(proxy, s3, bucket):
         ("400 ExpiredToken", "get a new one"),
         ("400 InvalidToken", "doctor"),
         ("403 InvalidAccessKeyId", "doctor"),
-        ("403 SignatureDoesNotMatch", "the secret does not belong"),
+        ("403 SignatureDoesNotMatch", "The secret does not belong"),
         ("403 RequestTimeTooSkewed", "clock"),
         ("403 AccessDenied", "allow it"),
         ("404 NoSuchBucket", "no such bucket"),

@@ -89,14 +89,14 @@ def test_arguments_are_bound_by_position_then_by_name_in_any_case():
 def test_arguments_that_do_not_fit_are_refused_by_name(arguments, message):
     with pytest.raises(ValidationError, match=message) as caught:
         example.bind(arguments)
-    assert caught.value.hint.startswith("call it as example(table string")
+    assert caught.value.hint.startswith("Call it as example(table string")
 
 
 def test_an_unknown_procedure_is_refused_with_the_nearest_one():
     assert find(("SYSTEM",), "Expire_Snapshots").name == "expire_snapshots"
     with pytest.raises(ValidationError, match=r"no procedure system\.expire_snapshot") as caught:
         find(("system",), "expire_snapshot")
-    assert caught.value.hint == "did you mean system.expire_snapshots?"
+    assert caught.value.hint == "Did you mean system.expire_snapshots?"
     with pytest.raises(ValidationError, match=r"no procedure db\.migrate"):
         find(("db",), "migrate")
 

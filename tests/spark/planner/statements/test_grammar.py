@@ -131,7 +131,7 @@ def test_what_cannot_be_read_says_what_should_stand_where_and_how_to_write_it(te
     ) as e:
         parse_statement(text)
     assert e.value.hint is not None
-    assert e.value.hint.startswith("write ")
+    assert e.value.hint.startswith("Write ")
 
 
 @pytest.mark.parametrize(

@@ -331,8 +331,8 @@ def test_what_cannot_be_merged_on_read_is_refused_with_a_way_out(planner, table,
 @pytest.mark.parametrize(
     ("column", "properties", "way_out"),
     [
-        ("_Icecomb_File", MODES, "rename the column"),
-        ("_icecomb_file", {}, "rename the column"),
+        ("_Icecomb_File", MODES, "Rename the column"),
+        ("_icecomb_file", {}, "Rename the column"),
         ("_pos", MODES, "rename the column, or set write.merge.mode to copy-on-write"),
         ("_pos", {}, None),
     ],

@@ -26,7 +26,7 @@ final class FittingSpark {
     }
     return String.format(
         "This is Spark %s for Scala %s, and %s is icecomb's jar for Spark %s for Scala %s%n"
-            + "  hint: name the jar for this Spark in spark.jars: `icecomb spark-conf --spark-home %s`"
+            + "  hint: Name the jar for this Spark in spark.jars: `icecomb spark-conf --spark-home %s`"
             + " prints it, or says which Sparks this icecomb knows",
         spark,
         library,

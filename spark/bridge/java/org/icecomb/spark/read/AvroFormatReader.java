@@ -86,7 +86,7 @@ final class AvroFormatReader implements FormatReader {
         if (size < 0) {
           throw new IOException(
               "Avro file " + request.path() + " has a block of " + size + " bytes"
-                  + "\n  hint: restore the file from a backup, or read an older snapshot");
+                  + "\n  hint: Restore the file from a backup, or read an older snapshot.");
         }
         block = in.getPos() + size + DataFileConstants.SYNC_SIZE;
       }

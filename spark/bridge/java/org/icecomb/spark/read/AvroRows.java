@@ -186,7 +186,7 @@ final class AvroRows implements DatumReader<Void> {
       } else {
         throw new UnsupportedOperationException(
             "column " + name + " is a union of several types: " + file
-                + "\n  hint: rewrite it with a union of null and one type");
+                + "\n  hint: Rewrite it with a union of null and one type.");
       }
     }
     int place = found;
@@ -311,7 +311,7 @@ final class AvroRows implements DatumReader<Void> {
           throw new IOException(
               "column " + name + " has more than " + AvroSchemaSize.MOST_EMPTY
                   + " elements that take no bytes"
-                  + "\n  hint: restore the file from a backup, or read an older snapshot");
+                  + "\n  hint: Restore the file from a backup, or read an older snapshot.");
         }
         for (long i = 0; i < n; i++) {
           element.read(in, to.arrayData());
@@ -570,6 +570,6 @@ final class AvroRows implements DatumReader<Void> {
     return new UnsupportedOperationException(
         "column " + name + " is " + file + " in the file and " + wanted.catalogString()
             + " in the table\n"
-            + "  hint: the file was not written for this column; check field ids and name mapping");
+            + "  hint: The file was not written for this column; check field ids and name mapping.");
   }
 }

@@ -84,6 +84,6 @@ final class AvroSchemaSize {
   private static UnsupportedOperationException refused(String problem) {
     return new UnsupportedOperationException(
         "the schema of an Avro file " + problem
-            + "\n  hint: restore the file from a backup, or read an older snapshot");
+            + "\n  hint: Restore the file from a backup, or read an older snapshot.");
   }
 }

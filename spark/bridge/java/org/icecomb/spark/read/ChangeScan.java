@@ -29,7 +29,7 @@ public abstract class ChangeScan extends IcecombScan {
         "A statement that moves or changes rows of " + table
             + " cannot name _deleted, and before Spark 4.0 cannot name metadata columns such as"
             + " _row_id or _pos\n"
-            + "  hint: find the rows by a column of the table, WHERE id IN (SELECT id FROM "
+            + "  hint: Find the rows by a column of the table, WHERE id IN (SELECT id FROM "
             + table + " WHERE _row_id = 5); a DELETE that is merge-on-read may name them");
   }
 

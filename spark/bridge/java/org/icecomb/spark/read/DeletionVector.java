@@ -130,7 +130,7 @@ final class DeletionVector implements ExecutorCache.Sized {
   private static IOException damaged(DeleteFile place, String problem, Exception cause) {
     return new IOException(
         "The deletion vector at offset " + place.offset() + " of " + place.path() + " " + problem
-            + "\n  hint: read an older snapshot, or restore the file from a backup",
+            + "\n  hint: Read an older snapshot, or restore the file from a backup.",
         cause);
   }
 

@@ -48,13 +48,13 @@ record FileRequest(
     if (rows >= 0 && rows != found) {
       throw new IOException(
           path + " has " + found + " rows, its manifest says " + rows
-              + "\n  hint: find out which is right before the file is replaced: rows may be lost");
+              + "\n  hint: Find out which is right before the file is replaced: rows may be lost.");
     }
   }
 
   UnsupportedOperationException withoutIds() {
     return new UnsupportedOperationException(
         "it has no field ids and the table has no name mapping\n"
-            + "  hint: set the table property schema.name-mapping.default");
+            + "  hint: Set the table property schema.name-mapping.default.");
   }
 }

@@ -181,7 +181,7 @@ final class FileSchema implements Condition.FileColumns {
     throw new UnsupportedOperationException(
         "this version of Spark cannot tell where the struct " + name
             + " is null: of the fields that are read, the file has none, and one has a default\n"
-            + "  hint: select another field of it, too, or use Spark 4.1 or later");
+            + "  hint: Select another field of it, too, or use Spark 4.1 or later.");
   }
 
   /** Spark's type of a column; null if its annotation means more than a plain value. */

@@ -117,7 +117,7 @@ final class KeyReader {
       if (chain.get(chain.size() - 1) instanceof WidenedColumnVector times && times.isCut()) {
         throw new UnsupportedOperationException(
             "equality deletes compare nanoseconds, and the file has microseconds or INT96\n"
-                + "  hint: read the table from Python, or convert the deletes there by"
+                + "  hint: Read the table from Python, or convert the deletes there by"
                 + " convert_equality_deletes");
       }
       leaves.add(new Leaf(chain, chain.get(chain.size() - 1).dataType()));

@@ -81,7 +81,7 @@ final class KeySet implements ExecutorCache.Sized {
       if (vectors.get(path.get(0)) == null) {
         throw new IOException(
             "The delete file " + file.path() + " has no column of field id " + id
-                + "\n  hint: read an older snapshot, or restore the file from a backup");
+                + "\n  hint: Read an older snapshot, or restore the file from a backup.");
       }
       paths.add(path);
     }

@@ -60,7 +60,7 @@ final class OrcProjection implements Condition.FileColumns {
     if (!names.isEmpty() && names.stream().allMatch(name -> name.matches("_col\\d+"))) {
       throw new UnsupportedOperationException(
           "its columns have numbers for names (_col0, ...)\n"
-              + "  hint: Hive before version 2 wrote such files; rewrite them with a later one");
+              + "  hint: Hive before version 2 wrote such files; rewrite them with a later one.");
     }
   }
 
@@ -213,7 +213,7 @@ final class OrcProjection implements Condition.FileColumns {
       throw new UnsupportedOperationException(
           "column " + name + " is " + type + " in the file and " + wanted.catalogString()
               + " in the table\n"
-              + "  hint: the file was not written for this column; check field ids and name mapping");
+              + "  hint: The file was not written for this column; check field ids and name mapping.");
     }
     if (wanted instanceof StructType struct) {
       StructColumnVector structs = (StructColumnVector) source;

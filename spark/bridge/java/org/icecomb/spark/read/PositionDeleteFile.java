@@ -64,7 +64,7 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
         if (reader.column(0) == null || reader.column(1) == null) {
           throw new IOException(
               "The delete file " + file.path() + " has no column file_path or pos\n"
-                  + "  hint: read an older snapshot, or restore the file from a backup");
+                  + "  hint: Read an older snapshot, or restore the file from a backup.");
         }
         for (int row = 0; row < reader.rows(); row++) {
           String wrong =
@@ -78,7 +78,7 @@ final class PositionDeleteFile implements ExecutorCache.Sized {
           if (wrong != null) {
             throw new IOException(
                 "Delete file " + file.path() + " holds " + wrong
-                    + "\n  hint: restore the file from a backup, or read an older snapshot");
+                    + "\n  hint: Restore the file from a backup, or read an older snapshot.");
           }
           UTF8String next = reader.column(0).getUTF8String(row);
           if (!next.equals(path)) {

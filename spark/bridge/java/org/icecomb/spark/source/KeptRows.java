@@ -108,7 +108,7 @@ final class KeptRows extends RDD<InternalRow> {
     if (attempt(pages) != attempts[partition.index()]) {
       throw new IllegalStateException(
           "Rows that a statement had stored to read them again are from another attempt of their task\n"
-              + "  hint: nothing was changed: repeat the statement");
+              + "  hint: Nothing was changed: repeat the statement.");
     }
     return JavaConverters.asScalaIterator(new PagedRows(pages, schema.size()));
   }
@@ -120,7 +120,7 @@ final class KeptRows extends RDD<InternalRow> {
       if (String.valueOf(e.getMessage()).contains("Checkpoint block")) {
         throw new IllegalStateException(
             "Rows that a statement had kept to read them again are lost with the executor that had them\n"
-                + "  hint: nothing was changed: repeat the statement; with two executors both keep them",
+                + "  hint: Nothing was changed: repeat the statement; with two executors both keep them.",
             e);
       }
       throw SparkErrors.unchecked(e);

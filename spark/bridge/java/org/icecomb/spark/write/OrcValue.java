@@ -113,7 +113,7 @@ interface OrcValue {
     if (micros < 0 && micros >= FIRST_LOST) {
       throw new UnsupportedOperationException(
           "Column " + name + ": ORC cannot store a time " + -micros + " microseconds before 1970\n"
-              + "  hint: round it to seconds, or write Parquet");
+              + "  hint: Round it to seconds, or write Parquet.");
     }
     to.time[place] = Math.floorDiv(micros, 1_000L);
     to.nanos[place] = Math.floorMod(micros, 1_000_000) * 1_000;
