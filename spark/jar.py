@@ -27,7 +27,7 @@ SUPPORTED: Final = {
 }
 """Spark minor versions for which the bridge is compiled and tested, with their Scala versions."""
 
-_HERE: Final = Path(__file__).resolve().parent
+HERE: Final = Path(__file__).resolve().parent
 _CORE_JAR: Final = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<version>\d+\.\d+\.\d+.*)\.jar")
 
 
@@ -76,7 +76,7 @@ def bridge_jar(spark: SparkHome | None = None) -> Path:
 
 def ready_made(minor: str, scala: str) -> Path:
     """Return the path of a wheel's jar for a Spark minor version and Scala version."""
-    return _HERE / "jars" / f"{_name(minor, scala)}.jar"
+    return HERE / "jars" / f"{_name(minor, scala)}.jar"
 
 
 def sources(minor: str) -> list[Path]:
@@ -85,7 +85,7 @@ def sources(minor: str) -> list[Path]:
     `bridge/java` is for all versions. Classes that differ by version are in `v35`, and again in
     `v40`, ... where they changed: a class comes from the newest folder not newer than Spark.
     """
-    bridge = _HERE / "bridge"
+    bridge = HERE / "bridge"
     found = {path.relative_to(bridge / "java"): path for path in (bridge / "java").rglob("*.java")}
     since = {f"v{each.replace('.', '')}": _number(each) for each in SUPPORTED}
     for folder, version in since.items():
@@ -161,7 +161,7 @@ def _name(minor: str, scala: str) -> str:
 def _key(spark: SparkHome, found: list[Path]) -> str:
     digest = hashlib.sha256()
     for source in found:
-        digest.update(str(source.relative_to(_HERE)).encode())
+        digest.update(str(source.relative_to(HERE)).encode())
         digest.update(source.read_bytes())
     return f"{spark.version}-{digest.hexdigest()[:16]}"
 

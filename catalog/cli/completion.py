@@ -35,7 +35,7 @@ _USE: Final = (
     'zsh, in ~/.zshrc after compinit:    eval "$(icecomb completion zsh)"\n'
     "fish, in config.fish:               icecomb completion fish | source"
 )
-_PATIENCE_SECONDS: Final = 1.0
+PATIENCE_SECONDS: Final = 1.0
 _SHOWN: Final = 1000
 # a completed word that is not one plain word to the shell might run code when enter is pressed
 _PLAIN: Final = re.compile(r"[\w.][\w.\-]*")
@@ -154,7 +154,7 @@ def _completions(names: Callable[[], Iterator[str]], incomplete: str) -> list[Co
     # a thread of its own: nothing may block the prompt
     asked = threading.Thread(target=_ask, args=(names, incomplete, found), daemon=True)
     asked.start()
-    asked.join(_PATIENCE_SECONDS)
+    asked.join(PATIENCE_SECONDS)
     return [CompletionItem(name) for name in list(found)]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MADE_BY_OTHERS: Final = ""
 """In a history: the entry was created by another client."""
-_RECENT_S: Final = 0.1
+RECENT_S: Final = 0.1
 """Seconds during which a retry does not read an entry again."""
 
 
@@ -162,7 +162,7 @@ class EntryPointer(ABC, Generic[V]):
         if self._read is None:
             return None
         version, entry, since = self._read
-        is_recent = version is expected and time.monotonic() - since < _RECENT_S
+        is_recent = version is expected and time.monotonic() - since < RECENT_S
         return entry if is_recent and self.change.sends_expectation() else None
 
     def _poll(self, expected: V | None, new: V) -> Poll:

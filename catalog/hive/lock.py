@@ -44,9 +44,9 @@ from icecomb.format.shell_command import shell_command
 _LOG: Final = logging.getLogger(__name__)
 _GROWTH: Final = 0.1
 """A waiter polls after a tenth of the time waited: late by a tenth at most, ever less often."""
-_SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
+SWEEPS_S: Final = (0.2, *(0.5 * 1.5**n for n in range(16)))
 """Pauses between attempts to release a lock in the background: eleven minutes in all."""
-_SILENT_S: Final = 600.0
+SILENT_S: Final = 600.0
 """Iceberg's writers send a heartbeat at least every four minutes."""
 _AGENT: Final = re.compile(
     r"icecomb-(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
@@ -228,7 +228,7 @@ class TableLock:
         return True
 
     def _sweep(self) -> None:
-        for seconds in _SWEEPS_S:
+        for seconds in SWEEPS_S:
             time.sleep(seconds)
             # A late request can leave a lock behind after any attempt, so none is left out.
             if self._unlock() and not self._reply_lost:
@@ -405,7 +405,7 @@ def abandoned_locks(client: HiveClient, rows: Iterable[LockRow]) -> list[LockRow
     The server notes heartbeats by the clock of its database, which may be hours off, so silence is
     reckoned by that one; where the server does not tell it, nobody counts as silent.
     """
-    allowed_ms = max(lock_expiry_s(client) or 0.0, _SILENT_S) * 1000
+    allowed_ms = max(lock_expiry_s(client) or 0.0, SILENT_S) * 1000
     rows = list(rows)
 
     def silent(now_ms: float) -> list[LockRow]:

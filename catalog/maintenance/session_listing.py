@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOCAL_LISTING: Final = 1_000_000
 """Files that this machine lists before it asks a session, if there is one."""
-_MANY: Final = 256
+MANY: Final = 256
 """Number of folders to list in depth, one task each; fewer are listed level by level."""
 _ALWAYS: Final = rf"(?s).*(?:{'|'.join(map(re.escape, METADATA_SUFFIXES))})"
 
@@ -82,7 +82,7 @@ def list_by_session(
         waiting = list(folders)
         while waiting:
             paths = spelling.paths(pa.array(waiting, pa.string()))
-            deep = len(waiting) >= _MANY
+            deep = len(waiting) >= MANY
             given = list(zip(waiting, paths, strict=True))
             job = ListingJob(given, deep, listing.hidden, _ALWAYS, known)
             waiting = []

@@ -33,8 +33,8 @@ from icecomb.format.process import has_ended, started_at
 IDLE_S: Final = 600
 """Seconds without any connection after which a metastore ends by itself."""
 START_TIMEOUT_S: Final = 120.0
-_STOP_TIMEOUT_S: Final = 15.0
-_ANSWER_TIMEOUT_S: Final = 5.0
+STOP_TIMEOUT_S: Final = 15.0
+ANSWER_TIMEOUT_S: Final = 5.0
 _MAIN: Final = "icecomb.EmbeddedMetastore"
 _JVM: Final = (
     "-Xmx256m",
@@ -70,7 +70,7 @@ def start(
     if found := _running(folder):
         return found
     folder.make()
-    with folder.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
+    with folder.lock(START_TIMEOUT_S + STOP_TIMEOUT_S):
         if found := _running(folder):
             return found
         return _launch(folder, idle_s)
@@ -86,7 +86,7 @@ def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
     folder = MetastoreFolder(warehouse_folder(warehouse))
     if not folder.home.is_dir():
         return False
-    with folder.lock(START_TIMEOUT_S + _STOP_TIMEOUT_S):
+    with folder.lock(START_TIMEOUT_S + STOP_TIMEOUT_S):
         server = folder.announced()
         if server is None or not _is_ours(server):
             return False
@@ -251,7 +251,7 @@ def _end(pid: int, folder: MetastoreFolder) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        deadline = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < deadline:
             # one that another process started is a zombie until that one waits for it
             if not _alive(pid) or has_ended(pid, started):
@@ -289,7 +289,7 @@ def _answers(server: RunningMetastore) -> bool:
     from icecomb.catalog.hive.thrift.client import HiveClient
     from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 
-    timeout = {"hive.metastore.client.socket.timeout": f"{_ANSWER_TIMEOUT_S}s"}
+    timeout = {"hive.metastore.client.socket.timeout": f"{ANSWER_TIMEOUT_S}s"}
     try:
         settings = ConnectionSettings.of({**server.client_settings, **timeout})
         with HiveClient(server.uri, settings) as client:

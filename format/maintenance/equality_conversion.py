@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
-_KEYS_AT_ONCE: Final = 1 << 22
+KEYS_AT_ONCE: Final = 1 << 22
 """The number of keys to hold in memory; for more, data files are read again."""
-_POSITIONS_AT_ONCE: Final = 1 << 24
+POSITIONS_AT_ONCE: Final = 1 << 24
 _MATCHED: Final = Schema((IS_DELETED, ROW_POSITION))
 
 
@@ -269,7 +269,7 @@ class EqualityConverter:
             for one, positions in self._found(data, keys, workers):
                 writer.add(one.task.file, positions)
                 held += len(positions)
-                if held > _POSITIONS_AT_ONCE:
+                if held > POSITIONS_AT_ONCE:
                     files += writer.close()
                     writer, held = new_writer(), 0
             files += writer.close()
@@ -328,7 +328,7 @@ class EqualityConverter:
                     waiting.setdefault(ids, []).append((arrays, delete.number))
                     numbers[delete.file_path] = delete.number
                     count += len(arrays[ids[0]])
-                    if count >= _KEYS_AT_ONCE:
+                    if count >= KEYS_AT_ONCE:
                         yield _round(waiting, numbers)
                         waiting, numbers, count = {}, {}, 0
         if waiting:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
 
-_RUN_BYTES: Final = 4 << 20
-_RUN_ROWS: Final = 1 << 17
+RUN_BYTES: Final = 4 << 20
+RUN_ROWS: Final = 1 << 17
 """The bytes and rows up to which files are handed to a thread at once: each handover takes as long
 as a small file."""
 
@@ -233,7 +233,7 @@ def _runs(tasks: Sequence[FileScanTask]) -> Iterator[tuple[int, int]]:
     for number, task in enumerate(tasks):
         size += task.file_size_in_bytes
         rows += task.record_count
-        if size >= _RUN_BYTES or rows >= _RUN_ROWS:
+        if size >= RUN_BYTES or rows >= RUN_ROWS:
             yield first, number + 1
             first, size, rows = number + 1, 0, 0
     if first < len(tasks):

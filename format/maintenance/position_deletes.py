@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
-_AT_ONCE: Final = 1 << 24
+AT_ONCE: Final = 1 << 24
 """The number of positions to hold in memory, 8 bytes each; for more, files are read again."""
 
 
@@ -117,7 +117,7 @@ class PositionDeleteRewriter:
 
     def rewrite(self, number: int, group: DeleteGroup, workers: int) -> RewrittenDeletes:
         """Write the positions of a group; if anything fails, the written files are removed."""
-        shares = max(-(-group.record_count // _AT_ONCE), 1)
+        shares = max(-(-group.record_count // AT_ONCE), 1)
         known: dict[str, int] = {}
         files: list[DataFile] = []
         first = group.tasks[0].file

@@ -31,7 +31,7 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 _POSITION_BITS: Final = 40
 MOST_SOURCES: Final = 1 << 22
 """The number of source files that can be distinguished."""
-_IN_MEMORY: Final = 64 << 20
+IN_MEMORY: Final = 64 << 20
 
 
 def row_key(source: int, position: int) -> int:
@@ -104,7 +104,7 @@ class RowOrigins:
     def keep(self, file: DataFile, keys: Numbers, lengths: Numbers) -> None:
         """Keep the runs of a complete file."""
         self._bytes += keys.nbytes + lengths.nbytes
-        if self._bytes <= _IN_MEMORY:
+        if self._bytes <= IN_MEMORY:
             self._files.append((file, _Runs(keys, lengths)))
             return
         self._bytes -= keys.nbytes + lengths.nbytes

@@ -22,7 +22,7 @@ from icecomb.format.storage.temporary_file import cannot_keep
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_IN_MEMORY: Final = 64 << 20
+IN_MEMORY: Final = 64 << 20
 """Bytes of records up to which no file is created."""
 _INHERITED: Final = -(1 << 62)
 
@@ -37,7 +37,7 @@ class EntrySpill:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by `with`
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed by `with`
         self._ends = array("q", [0])
         self._statuses = array("b")
         self._counts = array("q")

@@ -503,7 +503,7 @@ def _snapshot(snapshot: dict[str, Any], rewritten: Callable[[str, str], str]) ->
 
 
 _WHAT: Final = "position delete file"
-_SMALL_BYTES: Final = 4 << 20
+SMALL_BYTES: Final = 4 << 20
 _SMALL_ROWS: Final = 1 << 18
 
 
@@ -524,7 +524,7 @@ class RelocatedDeleteFile:
     def is_large(self) -> bool:
         """Whether several at a time might need too much memory."""
         file = self.file
-        return file.file_size_in_bytes > _SMALL_BYTES or file.record_count > _SMALL_ROWS
+        return file.file_size_in_bytes > SMALL_BYTES or file.record_count > _SMALL_ROWS
 
 
 class RelocatedDeleteFiles:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _Numbers = npt.NDArray[np.int64]
 
-_MOST_FILES: Final = 1 << 15
+MOST_FILES: Final = 1 << 15
 """The maximum number of files in a batch."""
 _DELETE_FILES: Final = pa.schema(
     [
@@ -119,8 +119,8 @@ class PlannedBatches:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Plan the scan, and yield its batches."""
         for selected in self._planner.selected(self._manifests, self._deletes, limit=self._limit):
-            for start in range(0, selected.count, _MOST_FILES):
-                yield self._batch(selected.part(start, start + _MOST_FILES))
+            for start in range(0, selected.count, MOST_FILES):
+                yield self._batch(selected.part(start, start + MOST_FILES))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the batches as a stream for other Arrow libraries."""

@@ -28,7 +28,7 @@ _FARTHEST: Final = 8 << 20
 _PART: Final = 8 << 20
 _PARTS: Final = 4
 _COMING: Final = 3
-_PIECE: Final = 64 << 20
+PIECE: Final = 64 << 20
 """Bytes that Arrow takes memory for at once."""
 
 
@@ -44,12 +44,12 @@ def _file_type() -> type[pa.PythonFile]:
 
     class InputFile(pa.PythonFile):  # type: ignore[misc]
         def read(self, nbytes: int | None = None) -> bytes:
-            if nbytes is not None and nbytes <= _PIECE:
+            if nbytes is not None and nbytes <= PIECE:
                 found: bytes = super().read(nbytes)
                 return found
             pieces = io.BytesIO()
             left = self.size() if nbytes is None else nbytes
-            while left > 0 and (piece := super().read(min(left, _PIECE))):
+            while left > 0 and (piece := super().read(min(left, PIECE))):
                 pieces.write(piece)
                 left -= len(piece)
             return pieces.getvalue()

@@ -17,7 +17,7 @@ from icecomb.catalog.metastore.server_jar import pyspark_jars
 from icecomb.format.errors import MissingDependencyError
 from icecomb.spark.jar import SUPPORTED, SparkHome
 
-_CHECKSUMS: Final = Path(__file__).with_name("jars.sha256")
+CHECKSUMS: Final = Path(__file__).with_name("jars.sha256")
 """As ``sha256sum`` prints them."""
 _RELEASES: Final = {
     "3.5": ("3.5.8", "3.3.4", "1.13.1", "1.9.8", "1.11.5", "12.0.1", "2.15.2", "2.15.2"),
@@ -91,7 +91,7 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
 
 def check_jars(folder: Path) -> None:
     """Check that the jars in a folder are those that `jars.sha256` names."""
-    lines = _CHECKSUMS.read_text().splitlines()
+    lines = CHECKSUMS.read_text().splitlines()
     known = {name: checksum for checksum, name in map(str.split, lines)}
     for jar in sorted(folder.glob("*.jar")):
         found = hashlib.sha256(jar.read_bytes()).hexdigest()

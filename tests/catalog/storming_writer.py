@@ -33,7 +33,7 @@ class Sweeps:
 
 def main() -> None:
     uri, name, first, times, back = sys.argv[1:]
-    lock._SWEEPS_S = Sweeps(Path(back))
+    lock.SWEEPS_S = Sweeps(Path(back))
     table = load_catalog("storm", uri=uri).load_table(name)
     said: dict[str, list[int]] = {"done": [], "failed": [], "unknown": []}
     for row in range(int(first), int(first) + int(times)):

@@ -145,7 +145,7 @@ def test_it_ends_when_nobody_is_connected_and_not_before(warehouse):
 def stale(warehouse, monkeypatch):
     """The port in a state file that holds our own pid; somebody else listens there, and is silent."""
     _state(warehouse).parent.mkdir(parents=True)
-    monkeypatch.setattr(embedded, "_ANSWER_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         content = {"pid": os.getpid(), "port": port, "token": "icecomb-stale"}
@@ -160,7 +160,7 @@ def test_a_stale_state_file_with_a_port_that_is_taken_is_seen_through(warehouse,
 
 @pytest.mark.full("starts another metastore")
 def test_a_metastore_starts_beside_a_stale_state_file(warehouse, stale, monkeypatch):
-    monkeypatch.setattr(embedded, "_ANSWER_TIMEOUT_S", 5)
+    monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 5)
     running = metastore.start(warehouse)
     assert running.pid != os.getpid()
     assert running.port != stale
@@ -177,8 +177,8 @@ def test_a_damaged_state_file_is_no_metastore(warehouse, content):
 def test_a_metastore_that_hangs_is_replaced(warehouse, monkeypatch):
     hanging = metastore.start(warehouse)
     os.kill(hanging.pid, signal.SIGSTOP)
-    monkeypatch.setattr(embedded, "_ANSWER_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(embedded, "_STOP_TIMEOUT_S", 3)
+    monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(embedded, "STOP_TIMEOUT_S", 3)
     running = metastore.start(warehouse)
     assert running.pid != hanging.pid
     assert _ended(hanging.pid)

@@ -168,7 +168,7 @@ def _by_turns(cases):
 def test_each_kind_of_fault_at_each_kind_of_call_is_told_truly_and_loses_nothing(
     metastore, catalog, monkeypatch, capsys
 ):
-    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4))
+    monkeypatch.setattr(lock, "SWEEPS_S", (0.02, 0.1, 0.4))
     chosen = [case for case in CASES if case[0] not in ALIKE]
     with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
 
@@ -196,7 +196,7 @@ def test_each_kind_of_fault_at_each_kind_of_call_is_told_truly_and_loses_nothing
 def test_whatever_fails_the_catalog_says_the_truth_and_loses_nothing(
     metastore, catalog, monkeypatch, capsys, version
 ):
-    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4))
+    monkeypatch.setattr(lock, "SWEEPS_S", (0.02, 0.1, 0.4))
 
     def every_fault(case):
         one = _Case(metastore, catalog, case, version)
@@ -307,7 +307,7 @@ def _breaking(catalog, table, action):
 def test_a_lock_request_that_arrives_late_does_not_lock_its_writer_out(
     catalog, proxied, proxy, table, rows, monkeypatch
 ):
-    monkeypatch.setattr(lock, "_SWEEPS_S", (0.05, 0.2))
+    monkeypatch.setattr(lock, "SWEEPS_S", (0.05, 0.2))
     mine = proxied.load_table(table.identifier)
     # lost on the way, asked for again, and only then granted: the second one waits for the first
     proxy.fail("lock", "late")

@@ -693,7 +693,7 @@ def test_a_lock_whose_holder_is_silent_is_told(icecomb, catalog, table, monkeypa
     (held,) = [one for one in said["findings"] if one["subject"] == "lock"]
     assert (code, held["level"]) == (0, "note")
     assert f"ann@h (lock {answer.lock_id}, agent dead" in held["message"]
-    monkeypatch.setattr(lock_module, "_SILENT_S", 0.0)
+    monkeypatch.setattr(lock_module, "SILENT_S", 0.0)
     monkeypatch.setattr(lock_module, "lock_expiry_s", lambda _: None)
     code, said, _ = icecomb("doctor", name(table))
     problems = [one for one in said["findings"] if one["level"] == "problem"]

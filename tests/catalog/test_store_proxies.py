@@ -23,7 +23,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
 
 
 class Lake:

@@ -28,7 +28,7 @@ LONG_AGO = datetime(2026, 2, 1, tzinfo=timezone.utc)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
 
 
 class Swapping:

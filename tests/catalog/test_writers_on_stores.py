@@ -32,7 +32,7 @@ PROXIES = {
 @pytest.mark.seeds(1)
 @pytest.mark.parametrize("name", PROXIES)
 def test_what_is_reported_is_there_once(request, monkeypatch, name, seed):
-    monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.01)
+    monkeypatch.setattr("icecomb.format.storage.object_store.creation.FIRST_S", 0.01)
     server = request.getfixturevalue(name)
     proxy = PROXIES[name](server.endpoint)
     place = {"type": "hadoop", "warehouse": f"{server.place()}/w"}

@@ -137,7 +137,7 @@ class Metastore:
 
 @pytest.mark.parametrize("kind", [Queue, Processes, Connected, Metastore])
 def test_nothing_is_held_after_an_interrupt_at_any_point(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(lock_module, "_SWEEPS_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(lock_module, "SWEEPS_S", (0.0, 0.0, 0.0))
 
     def interrupt_everywhere() -> None:
         thing = kind(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
-from icecomb.spark.planner.files.planned_files import _MOST_POSITIONS
+from icecomb.spark.planner.files.planned_files import MOST_POSITIONS
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.format.rows.parquet_file import data_file_from_parquet
 from tests.interop.test_file_formats import FORMATS, SCHEMA, frame
@@ -383,7 +383,7 @@ def test_many_deleted_positions_are_read_where_the_rows_are(file_format, readers
         table.commit(delta)
     files = {d.file_path: d for t in table.scan().plan_files() for d in t.delete_files}
     deleted = sum(file.record_count for file in files.values())
-    assert deleted == 2 * half * 9 // 10 + half > _MOST_POSITIONS
+    assert deleted == 2 * half * 9 // 10 + half > MOST_POSITIONS
     table.append(pa.table({"id": pa.array([-1], pa.int64())}))
     select = f"SELECT count(*), sum(id), sum(_pos) FROM {{ns}}.{name}"
     found = readers.spark_sql(select)

@@ -179,7 +179,7 @@ def test_all_read_a_group_that_was_sorted_on_disk(
         spill(self)
 
     for module in (row_sort, group_rewriter):
-        monkeypatch.setattr(module, "_RUN_BYTES", 500)
+        monkeypatch.setattr(module, "RUN_BYTES", 500)
     monkeypatch.setattr(row_sort.RowSorter, "_spill", counted)
     table.maintenance.rewrite_data_files(
         sort_order="s DESC NULLS LAST, x ASC NULLS FIRST", options={"rewrite-all": "true"}

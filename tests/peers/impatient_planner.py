@@ -26,7 +26,7 @@ def main() -> int:
             super().__init__()
             self.when_let_go(write)
 
-    open_catalogs._LONGEST_S = 0.1  # type: ignore[misc]
+    open_catalogs.LONGEST_S = 0.1  # type: ignore[misc]
     sys.modules["icecomb.spark.planner.handlers"].Catalogs = Watched  # type: ignore[attr-defined]
     return planner.main()
 

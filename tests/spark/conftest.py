@@ -14,14 +14,14 @@ from tests.peers.spark_process import SparkProcess
 from tests.peers.spark_worker import plain
 from tests.rings import sampled
 
-_HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent
 _JAVA = "asks Iceberg's runtime in a Spark of its own"
 
 
 def pytest_collection_modifyitems(items):
     """Leave the tests that start another Spark than 4.3 to `full`."""
     for item in items:
-        if _HERE in item.path.parents:
+        if HERE in item.path.parents:
             reason = _other_process(item)
             if reason is not None:
                 item.add_marker(pytest.mark.full(reason))

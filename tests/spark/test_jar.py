@@ -104,7 +104,7 @@ def test_every_version_of_spark_gets_each_class_once_and_from_the_newest_folder(
         source = tmp_path / "bridge" / f"{path}.java"
         source.parent.mkdir(parents=True, exist_ok=True)
         source.touch()
-    monkeypatch.setattr(jar, "_HERE", tmp_path)
+    monkeypatch.setattr(jar, "HERE", tmp_path)
     found = {
         minor: [
             path.relative_to(tmp_path / "bridge").with_suffix("").as_posix()
@@ -131,7 +131,7 @@ def test_the_sources_are_compiled_once(own_cache, tmp_path, monkeypatch):
     source = tmp_path / "bridge" / "java" / "Small.java"
     source.parent.mkdir(parents=True)
     source.write_text("class Small { org.apache.spark.sql.connector.catalog.Table table; }")
-    monkeypatch.setattr(jar, "_HERE", tmp_path)
+    monkeypatch.setattr(jar, "HERE", tmp_path)
     first = jar.bridge_jar()
     assert first.is_relative_to(own_cache)
     stamp = first.stat().st_mtime_ns
@@ -157,7 +157,7 @@ def test_a_changed_source_is_another_jar(tmp_path, monkeypatch):
     spark = jar.SparkHome(tmp_path, "4.3.0", "2.13")
     source = tmp_path / "A.java"
     keys = []
-    monkeypatch.setattr(jar, "_HERE", tmp_path)
+    monkeypatch.setattr(jar, "HERE", tmp_path)
     for text in ("class A {}", "class A { }"):
         source.write_text(text)
         keys.append(jar._key(spark, [source]))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_MEASURED: Final = 1000
+MEASURED: Final = 1000
 """Number of rows that set the widths of a list's columns; later rows are printed as read."""
 _NARROWEST: Final = 8
 
@@ -69,7 +69,7 @@ class TextOutput:
         """Implement `Output.table`."""
         header = [column_cell(name.upper()) for name in columns]
         cells = ([column_cell(value) for value in row] for row in rows)
-        first = [header, *islice(cells, _MEASURED)]
+        first = [header, *islice(cells, MEASURED)]
         widths = [max(len(row[at]) for row in first) for at in range(len(columns))]
         total = terminal_width()
         if total is not None:

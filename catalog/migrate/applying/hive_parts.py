@@ -40,7 +40,7 @@ from icecomb.format.spec.metadata_file import read_metadata
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
-_PAGE: Final = 200
+PAGE: Final = 200
 """Partitions that are dropped or added before the lock is released: about a second."""
 _SHOWN: Final = 20
 
@@ -86,13 +86,13 @@ class HiveParts:
         with self._context.progress.task(
             "dropping metastore partitions", self._journal.partition_count, "partitions"
         ) as advance:
-            for page in partitions.name_pages(database, name, _PAGE) if some else ():
+            for page in partitions.name_pages(database, name, PAGE) if some else ():
                 with Holding() as held, held, self._converted(held):
                     self._drop(page, known)
                 advance(len(page))
         with Holding() as held, held, self._converted(held) as (table, lock):
             if table.partition_keys:
-                for page in partitions.name_pages(database, name, _PAGE):
+                for page in partitions.name_pages(database, name, PAGE):
                     self._drop(page, known)
             location = table.metadata_location or ""
             metadata = read_metadata(self._context.io, location)
@@ -149,7 +149,7 @@ class HiveParts:
         ) as advance:
             partitions = RestoredEntries(journal).partitions()
             left = (one for one in partitions if one.values not in dropped)
-            while page := list(islice(left, _PAGE)):
+            while page := list(islice(left, PAGE)):
                 with Holding() as held, held, self.pointing_at(held, pointer):
                     entry.give_partitions_back(page)
                 advance(len(page))
@@ -168,7 +168,7 @@ class HiveParts:
             "restoring metastore partitions", journal.partition_count, "partitions"
         ) as advance:
             left = RestoredEntries(journal).partitions()
-            while page := list(islice(left, _PAGE)):
+            while page := list(islice(left, PAGE)):
                 digests = [digest(repr(one.values)) for one in page]
                 were_taken = [True] * len(page) if taken is None else taken.among(digests)
                 missing = [
@@ -287,7 +287,7 @@ class HiveParts:
         database, name = self._context.database, self._context.name
         known = values_of(one.values for one in self._journal.partitions())
         homes = DigestSet(b"".join(map(_home, self._journal.partitions())))
-        for page in partitions.name_pages(database, name, _PAGE):
+        for page in partitions.name_pages(database, name, PAGE):
             found = partitions.named(database, name, page)
             old = known.among([digest(repr(one.values)) for one in found])
             same = homes.among(list(map(_home, found)))

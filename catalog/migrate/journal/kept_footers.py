@@ -38,7 +38,7 @@ FEWEST: Final = 100
 """The least number of files whose footers are worth keeping."""
 SETTLED_MS: Final = 60_000
 """Milliseconds that must pass between a file's last change and the reading of its footer."""
-_BYTES: Final = 32 << 20
+BYTES: Final = 32 << 20
 _STATED: Final = 5
 """Number of columns that identify a row's file."""
 
@@ -135,7 +135,7 @@ class KeptFooters:
             return
         self._new.append((*_stated(file), *footer[:-1]))
         self._bytes += len(footer.record)
-        if len(self._new) >= ROWS or self._bytes >= _BYTES:
+        if len(self._new) >= ROWS or self._bytes >= BYTES:
             self.flush()
 
     def flush(self) -> None:

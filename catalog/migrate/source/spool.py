@@ -15,8 +15,8 @@ from icecomb.format.storage.temporary_file import cannot_keep
 
 ROWS: Final = 10_000
 """Number of rows of a batch, unless they are long."""
-_BYTES: Final = 32 << 20
-_IN_MEMORY: Final = 4 << 20
+BYTES: Final = 32 << 20
+IN_MEMORY: Final = 4 << 20
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -46,7 +46,7 @@ class Spool:
         with pa.ipc.new_stream(sink, self._schema, options=_OPTIONS) as writer:
             writer.write_batch(batch)
         data = sink.getvalue()
-        if self._descriptor is None and self._held + data.size <= _IN_MEMORY:
+        if self._descriptor is None and self._held + data.size <= IN_MEMORY:
             self._memory.append(data)
             self._held += data.size
             self._ranges.append((0, data.size))
@@ -110,7 +110,7 @@ class RowWriter:
         if self._weight is not None:
             long = row[self._weight]
             self._bytes += len(long) if isinstance(long, bytes) else 0
-        if len(self._rows) >= ROWS or self._bytes >= _BYTES:
+        if len(self._rows) >= ROWS or self._bytes >= BYTES:
             self.flush()
 
     def flush(self) -> pa.RecordBatch | None:

@@ -108,7 +108,7 @@ from icecomb.format.spec.types import (
     VariantType,
 )
 
-_MOST_NUMBERED: Final = (1 << 15) - 1
+MOST_NUMBERED: Final = (1 << 15) - 1
 _BLOOM_BYTES: Final = 1
 _LONGEST_BLOOM_HEADER: Final = 1 << 10
 _WRONG_SIZES: Final = re.compile(r"parquet-mr (version )?1\.([01]\.|2\.[0-8]\b)")
@@ -284,7 +284,7 @@ class RowGroupCopy:
             group.put(GROUP_BYTES, I64, sum(chunk.metadata[UNCOMPRESSED] for chunk in chunks))
         group.put(GROUP_OFFSET, I64, begin)
         group.put(GROUP_SIZE, I64, size)
-        if len(self._groups) <= _MOST_NUMBERED:
+        if len(self._groups) <= MOST_NUMBERED:
             group.put(ORDINAL, I16, len(self._groups))
         else:
             group.drop(ORDINAL)

@@ -58,7 +58,7 @@ _TABLE_BATCH_ROWS = 1 << 20
 _MOST_BYTES = 1 << 62
 _CHOOSERS = 2
 """Threads that choose the rows of a batch while the next one is decoded."""
-_LARGE_BATCH = 1 << 14
+LARGE_BATCH = 1 << 14
 """The number of rows that are worth handing over to another thread."""
 _WORKERS = 8
 """The default number of tasks read in parallel; of local files at most one per processor."""
@@ -382,7 +382,7 @@ def _by_content(files: Iterable[DataFile]) -> tuple[list[DataFile], list[DataFil
 
 
 def _is_long(task: FileScanTask, batch_rows: int) -> bool:
-    return batch_rows >= _LARGE_BATCH and task.file.record_count > 2 * batch_rows
+    return batch_rows >= LARGE_BATCH and task.file.record_count > 2 * batch_rows
 
 
 def _live(

@@ -52,8 +52,8 @@ from icecomb.format.spec.types import (
 )
 from icecomb.format.storage.file_io import FileIO
 
-_PIECE_ROWS = 1 << 18
-_PIECE_BYTES = 1 << 30
+PIECE_ROWS = 1 << 18
+PIECE_BYTES = 1 << 30
 """Strings and lists in one Arrow array are limited to 2 GiB."""
 
 
@@ -194,22 +194,22 @@ def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     Batches may have different schemas; those of the same schema are joined. Yielded batches have
     plain layouts.
     """
-    batches = data.to_batches(max_chunksize=_PIECE_ROWS) if isinstance(data, pa.Table) else data
+    batches = data.to_batches(max_chunksize=PIECE_ROWS) if isinstance(data, pa.Table) else data
     small: list[pa.RecordBatch] = []
     rows = size = 0
     plain = (
-        plain_batch(whole.slice(start, _PIECE_ROWS))
+        plain_batch(whole.slice(start, PIECE_ROWS))
         for whole in batches
-        for start in range(0, whole.num_rows, _PIECE_ROWS)
+        for start in range(0, whole.num_rows, PIECE_ROWS)
     )
     for batch in chain.from_iterable(map(_bounded, plain)):
         more = batch.nbytes
-        if small and (size + more > _PIECE_BYTES or small[0].schema != batch.schema):
+        if small and (size + more > PIECE_BYTES or small[0].schema != batch.schema):
             yield _joined(small)
             small, rows, size = [], 0, 0
         small.append(batch)
         rows, size = rows + batch.num_rows, size + more
-        if rows >= _PIECE_ROWS:
+        if rows >= PIECE_ROWS:
             yield _joined(small)
             small, rows, size = [], 0, 0
     if small:
@@ -217,7 +217,7 @@ def in_pieces(data: pa.Table | Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    if batch.num_rows <= 1 or batch.nbytes <= _PIECE_BYTES:
+    if batch.num_rows <= 1 or batch.nbytes <= PIECE_BYTES:
         yield batch
     else:
         half = batch.num_rows // 2

@@ -22,8 +22,8 @@ from icecomb.format.spec.partition import PartitionSpec
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
-_BUFFERED_BYTES = 256 << 20
-_OPEN_FILES = 64
+BUFFERED_BYTES = 256 << 20
+OPEN_FILES = 64
 
 
 FileOpener: TypeAlias = Callable[
@@ -60,7 +60,7 @@ class PartitionWriter:
         self._schema = settings.schema
         self._spec = spec
         self._target = target
-        each = _BUFFERED_BYTES // (1 if spec.is_unpartitioned else _OPEN_FILES)
+        each = BUFFERED_BYTES // (1 if spec.is_unpartitioned else OPEN_FILES)
         self._settings = replace(settings, options=settings.options.fitting(target, each))
         self._locations = locations
         self._open_file = open_file
@@ -114,10 +114,10 @@ class PartitionWriter:
             self._settings = replace(self._settings, dictionaries=tuple(chosen))
 
     def _keep_bounds(self) -> None:
-        while self._buffered > _BUFFERED_BYTES:
+        while self._buffered > BUFFERED_BYTES:
             largest = max(self._partitions.values(), key=lambda w: w.buffered)
             self._buffered -= largest.flush()
-        while sum(w.is_open for w in self._partitions.values()) > _OPEN_FILES:
+        while sum(w.is_open for w in self._partitions.values()) > OPEN_FILES:
             oldest = next(k for k, w in self._partitions.items() if w.is_open)
             self._finish(oldest)
 

@@ -30,9 +30,9 @@ from icecomb.format.rows.write.rolling_writer import writing
 from icecomb.format.rows.write.row_key import KeyComparison, RowKey
 from icecomb.format.storage.temporary_file import cannot_keep
 
-_RUN_BYTES = 128 << 20
+RUN_BYTES = 128 << 20
 """The size of a run in bytes; sorting it takes about twice as much memory."""
-_MERGED_RUNS = 16
+MERGED_RUNS = 16
 """The maximum number of runs merged at once."""
 
 
@@ -51,7 +51,7 @@ class RowSorter:
         """Add rows; all batches must have the same columns."""
         self._waiting.append(batch)
         self._bytes += batch.nbytes
-        if self._bytes >= _RUN_BYTES:
+        if self._bytes >= RUN_BYTES:
             self._spill()
 
     def drain(self) -> Generator[pa.RecordBatch, None, None]:
@@ -76,7 +76,7 @@ class RowSorter:
     def _drained(self) -> Iterator[pa.RecordBatch]:
         if self._waiting:
             self._spill()
-        while len(self._runs) > _MERGED_RUNS:
+        while len(self._runs) > MERGED_RUNS:
             self._runs = self._fewer(self._runs)
         yield from merged(self._runs, self._comparison)
 
@@ -92,8 +92,8 @@ class RowSorter:
         """Merge adjacent runs, only as many as needed, and return the resulting runs."""
         found: list[SortedRun] = []
         left = list(runs)
-        while (more := len(left) + len(found) - _MERGED_RUNS) > 0 and len(left) > 1:
-            count = min(more + 1, _MERGED_RUNS)
+        while (more := len(left) + len(found) - MERGED_RUNS) > 0 and len(left) > 1:
+            count = min(more + 1, MERGED_RUNS)
             some, left = left[-count:], left[:-count]
             found.insert(0, self._written(merged(some, self._comparison)))
             for run in some:
@@ -131,15 +131,15 @@ def new_spill_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=_NAME.format(host=host, pid=os.getpid())))
 
 
-_HELD_BATCHES = 16
+HELD_BATCHES = 16
 """The approximate number of batches in memory, of all runs being merged together."""
-_BATCH_ROWS = 1 << 15
+BATCH_ROWS = 1 << 15
 """The maximum number of rows in a run's batch."""
-_BATCH_BYTES = 4 << 20
+BATCH_BYTES = 4 << 20
 """The approximate maximum size of a run's batch, in bytes."""
-_BLOCK_ROWS = 1 << 10
+BLOCK_ROWS = 1 << 10
 """One row of each block of this many is compared to find how many of a run may be merged."""
-_OUTPUT_ROWS = 1 << 16
+OUTPUT_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ def write_run(path: Path, batches: Iterator[pa.RecordBatch]) -> SortedRun:
         pa.ipc.new_stream(file, first.schema, options=options) as stream,
     ):
         for batch in chain([first], batches):
-            rows = max(_BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)
-            for piece in slices(batch, min(_BATCH_ROWS, rows)):
+            rows = max(BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)
+            for piece in slices(batch, min(BATCH_ROWS, rows)):
                 stream.write_batch(piece)
                 count += 1
     return SortedRun(path, count)
@@ -176,7 +176,7 @@ def merged(runs: Sequence[SortedRun], comparison: KeyComparison) -> Iterator[pa.
     come before them. Only rows that may be final are sorted: blocks that begin after that end wait.
     """
     total = sum(run.batches for run in runs)
-    heads = [_Head(run, comparison, _HELD_BATCHES * run.batches / total) for run in runs]
+    heads = [_Head(run, comparison, HELD_BATCHES * run.batches / total) for run in runs]
     while True:
         check_wanted()
         for head in heads:
@@ -211,7 +211,7 @@ def merged(runs: Sequence[SortedRun], comparison: KeyComparison) -> Iterator[pa.
             head.drop(number)
 
 
-def slices(batch: pa.RecordBatch, rows: int = _OUTPUT_ROWS) -> Iterator[pa.RecordBatch]:
+def slices(batch: pa.RecordBatch, rows: int = OUTPUT_ROWS) -> Iterator[pa.RecordBatch]:
     """Yield a batch in pieces of at most `rows` rows."""
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
@@ -251,7 +251,7 @@ class _Head:
                 self.ended = True
                 return
             values = self._comparison.values(rows)
-            blocks = values.take(pa.array(np.arange(0, rows.num_rows, _BLOCK_ROWS)))
+            blocks = values.take(pa.array(np.arange(0, rows.num_rows, BLOCK_ROWS)))
             self._held.append(_Batch(rows, values, blocks))
             self.rows += rows.num_rows
 
@@ -283,7 +283,7 @@ class _Head:
         starts = np.cumsum([-self._used, *(batch.rows.num_rows for batch in self._held)])
         held = zip(starts.tolist(), self._held, strict=False)
         return np.concatenate(
-            [np.arange(start, start + b.rows.num_rows, _BLOCK_ROWS) for start, b in held]
+            [np.arange(start, start + b.rows.num_rows, BLOCK_ROWS) for start, b in held]
         )
 
     def drop(self, rows: int) -> None:

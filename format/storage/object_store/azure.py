@@ -52,7 +52,7 @@ _OURS: Final = "x-ms-meta-icecombmadeby"
 """Metadata by which the creator of a blob recognizes it."""
 _COPIED: Final = "x-ms-copy-status"
 _PROGRESS: Final = "x-ms-copy-progress"
-_PENDING_S: Final = 120.0
+PENDING_S: Final = 120.0
 """Seconds that a copy may be pending without progress."""
 _MISSING: Final = {"BlobNotFound", "ResourceNotFound", "PathNotFound", "CannotVerifyCopySource"}
 _EXISTS: Final = {
@@ -349,10 +349,10 @@ class _Copying(MarkedCompletion):
         while (state := headers.get(_COPIED, "success")) == "pending":
             if (now := headers.get(_PROGRESS, "")) != copied:
                 copied, since = now, time.monotonic()
-            if time.monotonic() - since > _PENDING_S:
+            if time.monotonic() - since > PENDING_S:
                 raise FileIOError(
                     f"Cannot copy {self._source.key} to {self._location}: it is pending, and Azure "
-                    f"has copied nothing for {_PENDING_S:.0f} s",
+                    f"has copied nothing for {PENDING_S:.0f} s",
                     hint="Look at the copy's status there: it may still appear.",
                     path=self._location,
                 )

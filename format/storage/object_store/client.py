@@ -26,7 +26,7 @@ PART: int = 8 << 20
 ReadPiece = Callable[[int], bytes]
 """Read up to N bytes of a response's body; none at its end."""
 
-_ANSWER: Final = 64 << 20
+ANSWER: Final = 64 << 20
 """The most bytes of a response that is not a file: a page of a list has some MiB."""
 _PIECE: Final = 1 << 20
 UNREADABLE: Final = (
@@ -284,9 +284,9 @@ def told(text: str) -> str:
 
 def whole_answer(read: ReadPiece, verb: str, location: str) -> bytes:
     """Read a response that is not a file; AnswerLostError if it is longer than any."""
-    content = _at_most(read, _ANSWER)
-    if len(content) > _ANSWER:
-        raise _too_long(verb, location, _ANSWER)
+    content = _at_most(read, ANSWER)
+    if len(content) > ANSWER:
+        raise _too_long(verb, location, ANSWER)
     return content
 
 

@@ -33,7 +33,7 @@ from icecomb.format.storage.object_store.client import (
 
 T = TypeVar("T")
 
-_FIRST_S: Final = 0.1
+FIRST_S: Final = 0.1
 _LONGEST_S: Final = 8.0
 
 
@@ -84,7 +84,7 @@ def answered(ask: Callable[[], T], attempts: int) -> T:
 
 def wait_before(attempt: int) -> None:
     """Pause for a random time that grows with each attempt; the first attempt is 0."""
-    pause(random.uniform(0, min(_FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
+    pause(random.uniform(0, min(FIRST_S * 2**attempt, _LONGEST_S)))  # noqa: S311
 
 
 def _repeated(

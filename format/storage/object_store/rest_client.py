@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CONNECT_S: Final = 10.0
-_ANSWER_S: Final = 60.0
+ANSWER_S: Final = 60.0
 
 
 class Signer(ABC):
@@ -190,7 +190,7 @@ class RestClient(ObjectClient):
                 url,
                 auth=self._signer,
                 allow_redirects=False,
-                timeout=(_CONNECT_S, _ANSWER_S),
+                timeout=(_CONNECT_S, ANSWER_S),
                 proxies=self._proxies,
                 stream=True,
                 **others,

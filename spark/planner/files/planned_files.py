@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.types import IcebergType
 
 
-_MOST_POSITIONS: Final = 1 << 20
+MOST_POSITIONS: Final = 1 << 20
 """Some MiB of plan: beyond that, tasks read the delete files themselves, once per executor."""
 
 CHANGED_ROWS: Final = "rows"
@@ -249,7 +249,7 @@ class PositionsOfFiles:
         self._encoded: list[str] = []
         self._arrays = 0
         files = {f.identity: f.record_count for task in tasks for f in position_delete_files(task)}
-        self.too_many = sum(files.values()) > _MOST_POSITIONS
+        self.too_many = sum(files.values()) > MOST_POSITIONS
         self._reader: PositionDeletes | None = None
         if files and not self.too_many:
             from icecomb.format.rows.deletes.position_delete import PositionDeletes

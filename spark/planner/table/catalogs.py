@@ -272,7 +272,7 @@ def _written(settings: S3Settings) -> Iterator[tuple[str, str]]:
 
 
 _SHORTEST_S: Final = 0.2
-_LONGEST_S: Final = 60.0
+LONGEST_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -334,7 +334,7 @@ class OpenCatalogs:
 
     def let_idle_go(self) -> float:
         """Release catalogs idle for their interval; return seconds until the next check."""
-        soonest, some = _LONGEST_S, False
+        soonest, some = LONGEST_S, False
         for handle, held in [*self._held.items()]:
             with held.lock:
                 if held.catalog is None:

@@ -32,7 +32,7 @@ Handler = Callable[[dict[str, Any]], Answer]
 
 _log = logging.getLogger(__name__)
 _MAX_STRANGERS: Final = 16
-_TOKEN_S: Final = 5.0
+TOKEN_S: Final = 5.0
 _PAUSE_S: Final = 0.2
 
 
@@ -141,7 +141,7 @@ class Server:
 
 def _first(connection: socket.socket, count: int) -> bytes:
     """Read the first bytes of a connection, fewer if it ends."""
-    deadline = time.monotonic() + _TOKEN_S
+    deadline = time.monotonic() + TOKEN_S
     found = b""
     while len(found) < count:
         connection.settimeout(max(0.001, deadline - time.monotonic()))

@@ -31,7 +31,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """Variables with `icecomb` on the path, and the catalog `files` with `db.t` and `db.other`."""
     command = tmp_path / "bin" / "icecomb"
     command.parent.mkdir()
-    patient = "completion._PATIENCE_SECONDS = 60"  # however busy the machine is
+    patient = "completion.PATIENCE_SECONDS = 60"  # however busy the machine is
     main = (
         f"import sys; from icecomb.catalog.cli import completion, main; {patient}; sys.exit(main())"
     )
@@ -104,7 +104,7 @@ def test_commands_options_choices_and_tables_are_completed(
 ) -> None:
     for name in environment.keys() - os.environ.keys():
         monkeypatch.setenv(name, environment[name])
-    monkeypatch.setattr(completion, "_PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(completion, "PATIENCE_SECONDS", 60)
     bash = completion._Bash(icecomb, {}, "icecomb", "_ICECOMB_COMPLETE")
     found = [item.value for item in bash.get_completions(words[1:-1], words[-1])]
     assert sorted(found) == sorted(expected)
@@ -307,7 +307,7 @@ def test_names_that_a_shell_would_run_are_not_offered(monkeypatch: pytest.Monkey
 def test_branches_and_tags_of_the_written_table_are_completed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(completion, "_PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(completion, "PATIENCE_SECONDS", 60)
     lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "refs"))
     lake.create_namespace("db")
     table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))

@@ -447,7 +447,7 @@ def test_files_are_printed_while_manifests_are_read(
     monkeypatch.setattr(file_tables, "read_batch", reading)
     monkeypatch.setattr(output, "write_line", writing)
     # the first rows say how wide the columns are; lists for programs are kept until they are whole
-    monkeypatch.setattr(output, "_MEASURED", 5)
+    monkeypatch.setattr(output, "MEASURED", 5)
     assert cli.main(["files", str(tmp_path / "db" / "many")]) == 0
     assert len(capfd.readouterr().out.splitlines()) == count + 1
     assert len(opened) == count

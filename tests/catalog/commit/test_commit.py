@@ -127,7 +127,7 @@ def test_an_overtaken_commit_is_made_again_under_the_same_lock(catalog, table, r
 def test_a_commit_made_again_reads_the_entry_it_loaded_no_second_time(
     catalog, table, rows, monkeypatch
 ):
-    monkeypatch.setattr(entry_pointer, "_RECENT_S", 600)
+    monkeypatch.setattr(entry_pointer, "RECENT_S", 600)
     catalog.load_table(table.identifier).append(rows)
     catalog.client.calls.clear()
     table.append(rows)
@@ -143,7 +143,7 @@ def test_a_commit_made_again_reads_the_entry_it_loaded_no_second_time(
 def test_a_writer_without_locks_between_a_retry_and_its_alter_is_not_overwritten(
     catalog, proxied, proxy, table, rows, monkeypatch
 ):
-    monkeypatch.setattr(entry_pointer, "_RECENT_S", 600)
+    monkeypatch.setattr(entry_pointer, "RECENT_S", 600)
     mine = proxied.load_table(table.identifier)
     mine.append(rows)  # also finds out what the metastore checks, which alters a view
     catalog.load_table(table.identifier).append(rows)

@@ -26,7 +26,7 @@ def rows(*ids):
 def test_a_version_and_its_hint_that_arrive_after_later_commits_hide_none_of_them(
     in_memory, commits, monkeypatch
 ):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
     at = in_memory()
     place = {"type": "hadoop", "warehouse": f"{at.place}/wh"}
     with (

@@ -190,7 +190,7 @@ def released(server: Interrupting) -> bool:
 @pytest.mark.parametrize("at", ["lock", "unlock"])
 def test_a_lock_is_released_by_a_living_process_that_was_interrupted_in_a_call(at, monkeypatch):
     """Nobody else releases it: its process lives."""
-    monkeypatch.setattr(lock_module, "_SWEEPS_S", (0.01, 0.01))
+    monkeypatch.setattr(lock_module, "SWEEPS_S", (0.01, 0.01))
     server = Interrupting("", at=at)
     lock = TableLock(server, "stopped", "t", SHORT)  # type: ignore[arg-type]
     with pytest.raises(Interrupted):

@@ -255,8 +255,8 @@ def test_they_are_found_wherever_sorting_has_put_them(lake, meanwhile, order):
 def test_files_are_read_many_at_a_time_and_their_rows_stay_what_they_are(
     lake, meanwhile, monkeypatch, run_rows
 ):
-    monkeypatch.setattr(group_rewriter, "_RUN_ROWS", run_rows)
-    monkeypatch.setattr(data_writer, "_PIECE_ROWS", 17)
+    monkeypatch.setattr(group_rewriter, "RUN_ROWS", run_rows)
+    monkeypatch.setattr(data_writer, "PIECE_ROWS", 17)
     starts = [0, 1, 3, 10, 40, 41, 90, 91, 92, 93, 200]
     table = new_table(lake, *(frame(*range(a, b)) for a, b in pairwise(starts)))
     table.delete("id >= 30 and id < 45 or id = 150")

@@ -670,7 +670,7 @@ def test_footers_with_what_is_not_known_are_not_copied(lake, tmp_path, change, r
 
 def test_row_groups_beyond_the_highest_number_have_none(lake, monkeypatch):
     """Parquet numbers them by 16 bits; a file of 34,000 was read by pyarrow and DuckDB, too."""
-    monkeypatch.setattr("icecomb.format.rows.parquet.row_group_copy._MOST_NUMBERED", 1)
+    monkeypatch.setattr("icecomb.format.rows.parquet.row_group_copy.MOST_NUMBERED", 1)
     table = new_table(lake, *(frame(n * 10) for n in range(5)))
     table.maintenance.rewrite_data_files(options=REQUIRE)
     (file,) = described(table)

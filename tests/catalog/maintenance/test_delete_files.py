@@ -348,7 +348,7 @@ def test_a_rollback_meanwhile_leaves_the_deletes_of_before(lake, while_rewriting
 
 
 def test_more_positions_than_fit_into_memory_are_read_in_shares(lake, monkeypatch):
-    monkeypatch.setattr(position_deletes, "_AT_ONCE", 3)
+    monkeypatch.setattr(position_deletes, "AT_ONCE", 3)
     table = new_table(lake, *(frame(*range(n, n + 4)) for n in range(0, 40, 4)), **PARTITION_WIDE)
     for n in range(5):
         table.delete(f"id >= {n * 8} and id < {n * 8 + 6}")
@@ -593,8 +593,8 @@ def test_deletes_of_a_dropped_column_still_delete(lake):
 
 
 def test_keys_are_looked_up_in_rounds_where_they_are_many(lake, monkeypatch):
-    monkeypatch.setattr(equality_conversion, "_KEYS_AT_ONCE", 2)
-    monkeypatch.setattr(equality_conversion, "_POSITIONS_AT_ONCE", 3)
+    monkeypatch.setattr(equality_conversion, "KEYS_AT_ONCE", 2)
+    monkeypatch.setattr(equality_conversion, "POSITIONS_AT_ONCE", 3)
     table = new_table(lake, frame(*range(20)), frame(*range(10, 30)), **PARTITION_WIDE)
     for n in range(0, 30, 3):
         delete_by_value(table, n)

@@ -56,8 +56,8 @@ def interrupted(kind: type, name: str, temporary: Path, *arguments: str) -> tupl
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             tempfile.tempdir = str(temporary)
-            row_sort._RUN_BYTES = 1
-            group_rewriter._RUN_ROWS = 1
+            row_sort.RUN_BYTES = 1
+            group_rewriter.RUN_ROWS = 1
             endless(kind, name, lambda: _tell(tells, "begun\n"), lambda: _tell(tells, "ended\n"))
             code = run(["maintain", *arguments])
         finally:

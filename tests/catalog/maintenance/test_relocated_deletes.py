@@ -91,7 +91,7 @@ def test_delete_files_are_read_side_by_side(lake, tmp_path, monkeypatch, version
 def test_large_delete_files_are_rewritten_one_by_one(lake, tmp_path, monkeypatch):
     table = made(lake, 1)
     with monkeypatch.context() as patched:
-        patched.setattr(delete_files, "_SMALL_BYTES", 0)
+        patched.setattr(delete_files, "SMALL_BYTES", 0)
         reads = Reads(patched)
         done = rewrite(table, tmp_path / "new")
     assert (reads.count, reads.most) == (FILES, 1)

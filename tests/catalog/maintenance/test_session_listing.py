@@ -98,7 +98,7 @@ def table(lake):
 
 @pytest.mark.parametrize("many", [1, 3, 1000])
 def test_an_engine_that_lists_finds_what_this_machine_finds(table, monkeypatch, many):
-    monkeypatch.setattr("icecomb.catalog.maintenance.session_listing._MANY", many)
+    monkeypatch.setattr("icecomb.catalog.maintenance.session_listing.MANY", many)
     engine = Elsewhere()
     theirs = found(table, engine)
     assert theirs == found(table)

@@ -80,7 +80,7 @@ def test_partitions_come_back_though_commits_since_are_lost(make_hive_table: Any
 def test_a_table_half_taken_away_comes_back(
     make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    monkeypatch.setattr(hive_parts, "PAGE", 1)
     parts = {(k,): numbers(int(k)) for k in "123"}
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
     before = table.state

@@ -50,7 +50,7 @@ def write_over(file: Path, *rows: int) -> None:
 @pytest.fixture
 def two(make_hive_table: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table of two partitions, whose entries are dropped one by one."""
-    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    monkeypatch.setattr(hive_parts, "PAGE", 1)
     return make_hive_table({"id": "bigint"}, {"k": "int"}, {(k,): numbers(int(k)) for k in "12"})
 
 

@@ -147,7 +147,7 @@ def test_whatever_fails_and_whoever_goes_on_no_row_and_no_pointer_is_lost(
     mode: str,
     all_of_them: bool,  # noqa: FBT001
 ) -> None:
-    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
+    monkeypatch.setattr(lock, "SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
     said, problems = _outcomes(metastore, make_hive_table, mode, verb, all_of_them=all_of_them)
     with capsys.disabled():
         print(f"\n{said.total()} faults of {verb}; outcomes: {dict(said)}")

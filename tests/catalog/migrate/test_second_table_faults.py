@@ -84,7 +84,7 @@ def test_whatever_fails_the_second_table_is_whole_or_not_there(
 
     By turns, each call and each file fails once; what arrives late does so in each way.
     """
-    monkeypatch.setattr(lock, "_SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
+    monkeypatch.setattr(lock, "SWEEPS_S", (0.02, 0.1, 0.4, 0.4, 0.4))
     world = World(metastore, make_hive_table, "checks")
     said = set()
     try:

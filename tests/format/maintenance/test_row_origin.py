@@ -86,7 +86,7 @@ def test_rows_are_found_wherever_they_went(
         at += size
     files = [batches[i : i + a_file] for i in range(0, len(batches), a_file)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_origin, "_IN_MEMORY", in_memory)
+        patch.setattr(row_origin, "IN_MEMORY", in_memory)
         origins = recorded(tmp_path_factory.mktemp("files"), files)
     positions = {
         source: np.array(sorted(p for s, p in deleted if s == source), np.int64)
@@ -131,7 +131,7 @@ def test_too_many_files_of_a_group_are_refused():
 
 
 def test_origins_without_a_temporary_folder_are_an_error_of_icecomb(monkeypatch, tmp_path):
-    monkeypatch.setattr(row_origin, "_IN_MEMORY", 0)
+    monkeypatch.setattr(row_origin, "IN_MEMORY", 0)
     monkeypatch.setattr(row_origin.tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(FileIOError, match=r"Cannot keep origins of rows in .*: No such file"):
         RowOrigins().keep("new", np.array([0], np.int64), np.array([1], np.int64))

@@ -17,7 +17,7 @@ from icecomb.format.manifests.writer import EncodedEntry
 
 @pytest.mark.parametrize("in_memory", [0, 1, 100, 1 << 20])
 def test_entries_come_back_in_any_order(monkeypatch, in_memory):
-    monkeypatch.setattr(entry_spill, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(entry_spill, "IN_MEMORY", in_memory)
     draw = random.Random(7)
     values = [None, "a", "b", 0.0, -0.0, math.nan, 3]
     entries = [

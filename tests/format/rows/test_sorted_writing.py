@@ -153,11 +153,11 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
     metadata = new_table(tmp_path_factory.mktemp("t"), *keys, partition=partition)
     data = frame(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", run_bytes)
-        patch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 3)
-        patch.setattr("icecomb.format.rows.write.row_sort._BLOCK_ROWS", 2)
-        patch.setattr("icecomb.format.rows.write.row_sort._MERGED_RUNS", merged)
-        patch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", piece)
+        patch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", run_bytes)
+        patch.setattr("icecomb.format.rows.write.row_sort.BATCH_ROWS", 3)
+        patch.setattr("icecomb.format.rows.write.row_sort.BLOCK_ROWS", 2)
+        patch.setattr("icecomb.format.rows.write.row_sort.MERGED_RUNS", merged)
+        patch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", piece)
         files = write_data(IO, metadata, data)
     compare = precedes(metadata, keys)
     found = []
@@ -172,10 +172,10 @@ def test_files_hold_their_rows_in_the_order_of_the_table(
 
 @pytest.mark.parametrize("merged", sampled([7, 2, 16], keep=1))
 def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkeypatch, merged):
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._MERGED_RUNS", merged)
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 20_000)
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._BATCH_ROWS", 100)
-    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 500)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.MERGED_RUNS", merged)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 20_000)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.BATCH_ROWS", 100)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", 500)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     (tmp_path / "spill").mkdir()
     metadata = new_table(tmp_path / "t", ("s", "identity", ASC, FIRST))
@@ -189,7 +189,7 @@ def test_rows_that_are_equal_keep_their_order_over_spilled_runs(tmp_path, monkey
 
 
 def test_files_of_a_sorted_partition_do_not_overlap(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 1 << 20)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 1 << 20)
     properties = {
         "write.target-file-size-bytes": "300000",
         "write.parquet.row-group-limit": "10000",
@@ -205,8 +205,8 @@ def test_files_of_a_sorted_partition_do_not_overlap(tmp_path, monkeypatch):
 
 
 def test_many_partitions_are_written_one_after_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 10_000)
-    monkeypatch.setattr("icecomb.format.rows.write.partition_writer._OPEN_FILES", 2)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 10_000)
+    monkeypatch.setattr("icecomb.format.rows.write.partition_writer.OPEN_FILES", 2)
     metadata = new_table(tmp_path, ("s", "identity", DESC, LAST), partition=[("id", "identity")])
     rows = [(i % 50, f"{i}", None, None) for i in range(5_000)]
     files = write_data(IO, metadata, frame(rows))
@@ -245,7 +245,7 @@ def test_files_that_are_not_sorted_do_not_say_so(tmp_path, keys, options):
 
 
 def test_a_failed_attempt_leaves_no_runs_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 1)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     Path(tmp_path / "spill").mkdir()
     metadata = new_table(tmp_path / "t", ("id", "identity", ASC, FIRST))
@@ -267,7 +267,7 @@ def test_a_failed_attempt_leaves_no_runs_behind(tmp_path, monkeypatch):
 def test_a_sorter_that_nobody_waits_for_makes_no_folder_again(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sorter = RowSorter([SortKey((0,), parse_transform("identity"))])
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 1)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 1)
     batch = pa.record_batch({"id": pa.array([2, 1])})
     sorter.add(batch)
     sorter.discard()

@@ -103,7 +103,7 @@ def test_a_disk_that_is_full_at_the_last_bytes_leaves_nothing(tmp_path, full_dis
 
 def test_a_disk_too_full_to_sort_leaves_nothing(tmp_path, full_disk, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 500_000)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 500_000)
     order = SortOrder(1, (SortField(2, parse_transform("identity")),))
     metadata = new_table(tmp_path, sort_order=order)
     full_disk()
@@ -114,7 +114,7 @@ def test_a_disk_too_full_to_sort_leaves_nothing(tmp_path, full_disk, monkeypatch
 
 def test_a_sort_without_a_temporary_folder_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    monkeypatch.setattr("icecomb.format.rows.write.row_sort._RUN_BYTES", 500_000)
+    monkeypatch.setattr("icecomb.format.rows.write.row_sort.RUN_BYTES", 500_000)
     order = SortOrder(1, (SortField(2, parse_transform("identity")),))
     metadata = new_table(tmp_path, sort_order=order)
     with pytest.raises(FileIOError, match=r"Cannot keep sorted rows in .*gone: No such file"):
@@ -127,7 +127,7 @@ def test_a_sort_without_a_temporary_folder_leaves_nothing(tmp_path, monkeypatch)
     [("parquet", RuntimeError), ("orc", KeyboardInterrupt), ("avro", MemoryError)],
 )
 def test_an_interrupted_stream_leaves_nothing(tmp_path, monkeypatch, file_format, problem):
-    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 500)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", 500)
     properties = {
         "write.format.default": file_format,
         "write.target-file-size-bytes": "1",

@@ -206,7 +206,7 @@ def test_no_object_is_made_for_a_data_file(table, monkeypatch):
 
 
 def test_batches_are_bounded_and_come_as_a_stream(table, monkeypatch):
-    monkeypatch.setattr(icecomb.format.scan.plan_batch, "_MOST_FILES", 2)
+    monkeypatch.setattr(icecomb.format.scan.plan_batch, "MOST_FILES", 2)
     plan = TableScan(table, IO).plan_batches()
     assert max(batch.num_rows for batch in plan) == 2
     reader = plan.to_reader()

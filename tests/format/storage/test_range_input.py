@@ -71,7 +71,7 @@ def test_a_stated_size_takes_no_memory(ask):
 
 @pytest.mark.parametrize("length", [None, 10, 500, 10_000])
 def test_a_file_is_read_as_arrow_reads_it(length, monkeypatch):
-    monkeypatch.setattr("icecomb.format.storage.range_input._PIECE", 100)
+    monkeypatch.setattr("icecomb.format.storage.range_input.PIECE", 100)
     file = input_file(RangeInput(Store(DATA).read, "s3://b/x", len(DATA)))
     file.seek(7)
     assert file.read(length) == DATA[7:][:length]

@@ -164,7 +164,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", only_here)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    monkeypatch.setattr(creation, "_FIRST_S", 0.0)
+    monkeypatch.setattr(creation, "FIRST_S", 0.0)
     for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.delenv(variable, raising=False)
 

@@ -18,7 +18,7 @@ _JAR = re.compile(
 
 
 def test_each_jar_that_is_fetched_has_a_checksum() -> None:
-    known = {line.split()[1] for line in spark_classes._CHECKSUMS.read_text().splitlines()}
+    known = {line.split()[1] for line in spark_classes.CHECKSUMS.read_text().splitlines()}
     wanted = {
         f"{name}-{revision}{f'-{classifier}' if classifier else ''}.jar"
         for minor, scalas in SUPPORTED.items()
@@ -34,7 +34,7 @@ def test_another_file_of_the_name_is_refused(
 ) -> None:
     sums = tmp_path / "jars.sha256"
     sums.write_text(f"{hashlib.sha256(b'right').hexdigest()}  a-1.jar\n")
-    monkeypatch.setattr(spark_classes, "_CHECKSUMS", sums)
+    monkeypatch.setattr(spark_classes, "CHECKSUMS", sums)
     (tmp_path / "a-1.jar").write_bytes(b"right")
     spark_classes.check_jars(tmp_path)
     for name in ("a-1.jar", "b-1.jar"):

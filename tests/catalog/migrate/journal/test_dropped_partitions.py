@@ -32,7 +32,7 @@ def interrupted(
     make_hive_table: Any, proxied: Any, proxy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
     """Begins to migrate a table of three partitions, of which Hive drops the third one meanwhile."""
-    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    monkeypatch.setattr(hive_parts, "PAGE", 1)
 
     def begin(*, with_files: bool = False, kind: str = "int", third: str = "3") -> Any:
         parts = {(k,): numbers(at) for at, k in enumerate(("1", "2", third), 1)}
@@ -107,7 +107,7 @@ def test_a_migration_that_an_older_version_began_takes_nothing_for_dropped(
     make_hive_table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its journal does not say what it took away."""
-    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    monkeypatch.setattr(hive_parts, "PAGE", 1)
     parts = {(k,): numbers(int(k)) for k in "12"}
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
     before = table.state

@@ -73,7 +73,7 @@ def test_what_a_migration_says_is_true_whatever_stands_before_the_store(
     store: Store, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     """Each file of the journal, and the metadata, meet the fault once, and no command fails for it."""
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
     name = store.table()
     before = list(store.direct.client.partitions.pages(*name.split(".")))
     met: set[str] = set()

@@ -44,7 +44,7 @@ def write_back(table: Any, entry: HiveTable) -> None:
 @pytest.fixture
 def three(make_hive_table: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table of three partitions, whose entries are dropped and given back one by one."""
-    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    monkeypatch.setattr(hive_parts, "PAGE", 1)
     parts = {(k,): numbers(int(k)) for k in "123"}
     return make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
 

@@ -73,7 +73,7 @@ class HiveInsert:
 @pytest.fixture
 def two(make_hive_table: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table of two partitions, whose entries are dropped one by one."""
-    monkeypatch.setattr(hive_parts, "_PAGE", 1)
+    monkeypatch.setattr(hive_parts, "PAGE", 1)
     parts = {(k,): numbers(int(k)) for k in "12"}
     return make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
 

@@ -32,7 +32,7 @@ def open_in(folder: Path) -> int:
 def test_rows_come_back_in_their_order_from_memory_and_disk(
     memory: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(spool, "_IN_MEMORY", memory)
+    monkeypatch.setattr(spool, "IN_MEMORY", memory)
     monkeypatch.setattr(spool, "ROWS", 7)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rows = [(n, None if n % 3 else os.urandom(n)) for n in range(40)]
@@ -55,7 +55,7 @@ def test_rows_come_back_in_their_order_from_memory_and_disk(
 
 
 def test_long_rows_end_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_BYTES", 100)
+    monkeypatch.setattr(spool, "BYTES", 100)
     writer = RowWriter(SCHEMA, "data")
     for n in range(5):
         writer.add((n, b"x" * 60))
@@ -67,7 +67,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(spool, "_IN_MEMORY", 0)
+    monkeypatch.setattr(spool, "IN_MEMORY", 0)
     monkeypatch.setattr(os, "write", full)
     writer = RowWriter(SCHEMA)
     writer.add((1, b"x"))

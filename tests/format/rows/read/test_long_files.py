@@ -25,7 +25,7 @@ PROPERTIES = {
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow_scan, "_LARGE_BATCH", 1)
+    monkeypatch.setattr(arrow_scan, "LARGE_BATCH", 1)
     catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
     catalog.create_namespace("db")
     rows = pa.table({"id": range(ROWS), "s": [f"s{i % 10}" for i in range(ROWS)]})

@@ -374,9 +374,9 @@ def test_row_groups_obey_their_limit(tmp_path):
 
 
 def test_more_partitions_than_files_may_be_open_are_still_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.write.partition_writer._BUFFERED_BYTES", 2000)
-    monkeypatch.setattr("icecomb.format.rows.write.partition_writer._OPEN_FILES", 3)
-    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 50)
+    monkeypatch.setattr("icecomb.format.rows.write.partition_writer.BUFFERED_BYTES", 2000)
+    monkeypatch.setattr("icecomb.format.rows.write.partition_writer.OPEN_FILES", 3)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", 50)
     metadata = table(tmp_path, *PARTITIONED[:2], partition=[("id", "bucket[20]")])
     data = pa.table({"id": range(1000), "s": ["x" * (i % 50) for i in range(1000)]})
     files = write_data(IO, metadata, data)
@@ -540,7 +540,7 @@ def test_files_of_a_failed_attempt_are_removed(tmp_path):
         raise RuntimeError("the source broke")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 100)
+        patch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", 100)
         with pytest.raises(RuntimeError, match="the source broke"):
             write_data(IO, metadata, pa.RecordBatchReader.from_batches(schema, batches()))
     assert len(seen) > 4
@@ -558,7 +558,7 @@ def test_a_file_that_is_given_up_says_nothing_more(tmp_path, monkeypatch):
             yield pa.record_batch([range(10)], schema=schema)
         raise RuntimeError("the source broke")
 
-    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 10)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", 10)
     with pytest.raises(RuntimeError, match="the source broke"):
         write_data(IO, metadata, pa.RecordBatchReader.from_batches(schema, batches()))
     gc.collect()
@@ -629,7 +629,7 @@ def test_a_bloom_filter_is_written_where_a_property_asks(tmp_path):
 
 
 def test_nan_is_one_partition(tmp_path, monkeypatch):
-    monkeypatch.setattr("icecomb.format.rows.write.data_writer._PIECE_ROWS", 1)
+    monkeypatch.setattr("icecomb.format.rows.write.data_writer.PIECE_ROWS", 1)
     metadata = table(tmp_path, NestedField(1, "d", DoubleType()), partition=[("d", "identity")])
     files = write_data(IO, metadata, pa.table({"d": [NAN, 1.0, NAN]}))
     assert len(files) == 2

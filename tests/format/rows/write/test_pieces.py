@@ -14,8 +14,8 @@ TEXTS = ["x" * n for n in (10, 3000, 900, 20, 700, 0, 800, 1, 2, 3)]
 @pytest.fixture
 def short(monkeypatch):
     """Pieces of at most 1000 bytes, or 4 rows."""
-    monkeypatch.setattr(data_writer, "_PIECE_BYTES", 1000)
-    monkeypatch.setattr(data_writer, "_PIECE_ROWS", 4)
+    monkeypatch.setattr(data_writer, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(data_writer, "PIECE_ROWS", 4)
 
 
 FORMS = {

@@ -71,10 +71,10 @@ def test_rows_of_all_runs_come_in_one_order_and_equal_ones_in_that_of_the_runs(
     output: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_run, "_BATCH_ROWS", batch)
-        patch.setattr(sorted_run, "_BLOCK_ROWS", block)
-        patch.setattr(sorted_run, "_HELD_BATCHES", held)
-        patch.setattr(sorted_run, "_OUTPUT_ROWS", output)
+        patch.setattr(sorted_run, "BATCH_ROWS", batch)
+        patch.setattr(sorted_run, "BLOCK_ROWS", block)
+        patch.setattr(sorted_run, "HELD_BATCHES", held)
+        patch.setattr(sorted_run, "OUTPUT_ROWS", output)
         runs, expected = runs_of(tmp_path_factory.mktemp("runs"), many)
         assert [run.batches for run in runs] == [-(-len(rows) // batch) for rows in many]
         found = list(merged(runs, KeyComparison(KEYS)))
@@ -97,8 +97,8 @@ def numbers(folder: Path, many: list[np.ndarray[Any, Any]]) -> list[SortedRun]:
 def test_rows_are_sorted_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spread: str, most: float
 ) -> None:
-    monkeypatch.setattr(sorted_run, "_BATCH_ROWS", 1000)
-    monkeypatch.setattr(sorted_run, "_BLOCK_ROWS", 50)
+    monkeypatch.setattr(sorted_run, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(sorted_run, "BLOCK_ROWS", 50)
     total, random = 160_000, np.random.default_rng(5)
     where = random.permutation(total)
     if spread == "one after the other":
@@ -116,7 +116,7 @@ def test_rows_are_sorted_few_times(
 
 
 def test_a_run_that_was_cut_short_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorted_run, "_BATCH_ROWS", 10)
+    monkeypatch.setattr(sorted_run, "BATCH_ROWS", 10)
     runs = numbers(tmp_path, [np.arange(30), np.arange(30)])
     with pa.OSFile(str(runs[1].path), "rb") as file, pa.ipc.open_stream(file) as stream:
         batches = list(stream)[:-1]
@@ -130,7 +130,7 @@ def test_a_run_that_was_cut_short_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 def test_batches_of_a_run_are_as_long_as_their_own_rows_allow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sorted_run, "_BATCH_BYTES", 4000)
+    monkeypatch.setattr(sorted_run, "BATCH_BYTES", 4000)
     wide, narrow = pa.array(["x" * 2000] * 10), pa.array([""] * 1000)
     schema = pa.schema([("s", pa.string())])
     parts = [pa.record_batch([column], schema=schema) for column in (wide, narrow)]

@@ -53,7 +53,7 @@ def each_fault(names):
 
 @pytest.fixture(params=[*UPLOADS])
 def store(request, monkeypatch):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
     if request.param == "s3":
         made = behind(S3Proxy, request.getfixturevalue("s3"))
     else:

@@ -50,7 +50,7 @@ class Store:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
 
 
 def put(store: Any, attempts: int = 3) -> None:

@@ -52,7 +52,7 @@ with_server = pytest.mark.full("a server of another vendor")
     ]
 )
 def store(request, monkeypatch):
-    monkeypatch.setattr("icecomb.format.storage.object_store.creation._FIRST_S", 0.001)
+    monkeypatch.setattr("icecomb.format.storage.object_store.creation.FIRST_S", 0.001)
     if request.param == "google":
         made = google_in_memory()
     elif request.param == "azure":

@@ -24,7 +24,7 @@ FAULTS = ("refuse", "lose", "busy", "error", "done_error", "torn", "short")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.001)
+    monkeypatch.setattr(creation, "FIRST_S", 0.001)
 
 
 @pytest.fixture

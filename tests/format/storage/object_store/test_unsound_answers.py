@@ -78,7 +78,7 @@ def endless(status: int, **headers: Any) -> Iterator[bytes]:
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(creation, "_FIRST_S", 0.0)
+    monkeypatch.setattr(creation, "FIRST_S", 0.0)
     made = Server()
     yield made
     made.close()
@@ -209,7 +209,7 @@ def test_a_file_that_is_read_whole_is_bounded(store, server, monkeypatch):
 
 @pytest.mark.parametrize("status", [200, 403])
 def test_what_is_no_file_is_bounded(store, server, status, monkeypatch):
-    monkeypatch.setattr(client, "_ANSWER", 4 << 20)
+    monkeypatch.setattr(client, "ANSWER", 4 << 20)
     kind, io = store
     server.answer = lambda *_: endless(status)
     with pytest.raises(FileIOError, match="more than the"):
@@ -220,7 +220,7 @@ def test_what_is_no_file_is_bounded(store, server, status, monkeypatch):
 
 
 def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
-    monkeypatch.setattr(client, "_ANSWER", 4 << 20)
+    monkeypatch.setattr(client, "ANSWER", 4 << 20)
     server.answer = lambda *_: endless(200, **{"Content-Type": "text/xml"})
     role = {
         "s3.role-arn": "arn:aws:iam::123456789012:role/reader",
@@ -234,7 +234,7 @@ def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
 
 
 def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, tmp_path):
-    monkeypatch.setattr(client, "_ANSWER", 4 << 20)
+    monkeypatch.setattr(client, "ANSWER", 4 << 20)
     server.answer = lambda *_: endless(200, **{"Content-Type": "application/json"})
     monkeypatch.setenv("IDENTITY_ENDPOINT", f"http://{server.address}/token")
     monkeypatch.setenv("IDENTITY_HEADER", "x")
@@ -254,7 +254,7 @@ def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, tmp_pat
 
 
 def test_a_stated_length_takes_no_memory(store, server, monkeypatch):
-    monkeypatch.setattr(rest_client, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(rest_client, "ANSWER_S", 1.0)
     kind, io = store
     head = said(200, b"x" * 10, **{"Content-Length": 10**12})
     server.answer = lambda *_: [head]
@@ -287,7 +287,7 @@ def test_a_byte_now_and_then_is_no_answer(store, server, monkeypatch):
             time.sleep(0.1)
             yield b"x"
 
-    monkeypatch.setattr(rest_client, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(rest_client, "ANSWER_S", 1.0)
     kind, io = store
     server.answer = lambda *_: slow()
     with pytest.raises(FileIOError):
@@ -338,7 +338,7 @@ def test_a_rewrite_that_is_never_done_ends(server):
 
 
 def test_a_copy_that_stays_pending_ends(server, monkeypatch):
-    monkeypatch.setattr(azure, "_PENDING_S", 0.1)
+    monkeypatch.setattr(azure, "PENDING_S", 0.1)
     server.answer = lambda method, _: [
         said(202 if method == "PUT" else 200, x_ms_copy_status="pending")
     ]

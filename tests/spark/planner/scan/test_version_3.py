@@ -59,7 +59,7 @@ def test_deleted_positions_of_vectors_come_with_the_plan(table, planner):
 def test_too_many_positions_stay_in_the_vectors_which_have_places_of_their_own(
     table, planner, monkeypatch
 ):
-    monkeypatch.setattr(planned_files, "_MOST_POSITIONS", 2)
+    monkeypatch.setattr(planned_files, "MOST_POSITIONS", 2)
     plan = planner.plan(planner.load("t"))
     vectors = {v["offset"]: v for v in plan["delete_files"]}
     known = table.inspect.delete_files().to_pylist()

@@ -43,7 +43,7 @@ def eventually(condition):
 
 
 def test_what_is_not_used_for_its_time_is_let_go_and_opened_again(warehouse, monkeypatch):
-    monkeypatch.setattr(open_catalogs, "_LONGEST_S", 0.1)
+    monkeypatch.setattr(open_catalogs, "LONGEST_S", 0.1)
     catalogs, told = warehouse("0"), []
     catalogs.when_let_go(told.append)
     first = weakref.ref(catalogs["c"])
@@ -54,7 +54,7 @@ def test_what_is_not_used_for_its_time_is_let_go_and_opened_again(warehouse, mon
 
 
 def test_whoever_works_with_a_catalog_keeps_it(warehouse, monkeypatch):
-    monkeypatch.setattr(open_catalogs, "_LONGEST_S", 0.1)
+    monkeypatch.setattr(open_catalogs, "LONGEST_S", 0.1)
     catalogs, told = warehouse("0"), []
     catalogs.when_let_go(told.append)
     mine = catalogs["c"]
@@ -76,7 +76,7 @@ def test_a_handle_of_which_nobody_said_what_it_is_is_refused(warehouse):
 
 
 def test_the_thread_that_watches_ends_with_its_catalogs(warehouse, monkeypatch):
-    monkeypatch.setattr(open_catalogs, "_LONGEST_S", 0.1)
+    monkeypatch.setattr(open_catalogs, "LONGEST_S", 0.1)
     before = set(threading.enumerate())
     catalogs = warehouse("0")
     catalogs["c"].list_namespaces()
@@ -99,7 +99,7 @@ def test_statements_go_on_when_their_catalog_was_let_go_between_their_requests(
         return found
 
     monkeypatch.setattr(loading, "catalog_of", recorded)
-    monkeypatch.setattr(open_catalogs, "_LONGEST_S", 0.1)
+    monkeypatch.setattr(open_catalogs, "LONGEST_S", 0.1)
     idle = Planner(metastore, **{IDLE.key: "0"})
     assert idle.catalog != Planner(metastore).catalog
     idle.ask("create_namespace", catalog=idle.catalog, namespace=NAMESPACE, properties={})

@@ -141,14 +141,14 @@ def test_a_connection_is_greeted_so_that_the_bridge_knows_that_it_is_served(serv
 
 
 def test_strangers_who_say_nothing_are_put_out_after_a_while(server, monkeypatch):
-    monkeypatch.setattr(transport, "_TOKEN_S", 0.2)
+    monkeypatch.setattr(transport, "TOKEN_S", 0.2)
     stranger = socket.create_connection(("127.0.0.1", server.port), timeout=300)
     assert stranger.recv(1) == b""
     stranger.close()
 
 
 def test_a_stranger_who_says_one_byte_at_a_time_is_put_out_as_well(monkeypatch):
-    monkeypatch.setattr(transport, "_TOKEN_S", 0.5)
+    monkeypatch.setattr(transport, "TOKEN_S", 0.5)
     server = Server({}, "x" * 100)
     server.start()
     stranger = socket.create_connection(("127.0.0.1", server.port), timeout=0.1)
@@ -180,7 +180,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
 import icecomb.spark.planner.transport.transport as transport
 transport._MAX_STRANGERS = 1000
-transport._TOKEN_S = 2.0
+transport.TOKEN_S = 2.0
 import icecomb.spark.planner.__main__ as m
 m.handlers = lambda: {"echo": lambda params: params}
 m.main()
