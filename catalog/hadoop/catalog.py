@@ -350,10 +350,9 @@ class HadoopCatalog(Catalog):
 
     def _delete_empty(self, folder: str) -> None:
         """Delete folders without files; another writer's file keeps its folders."""
-        with suppress(NoSuchFileError):
-            for name in self.io.folders(folder):
-                self._delete_empty(f"{folder}/{name}")
-            self.io.delete_folder(folder)
+        for each in self.io.folder_tree(folder):
+            with suppress(NoSuchFileError):
+                self.io.delete_folder(each)
 
 
 def open_path(location: str, properties: Mapping[str, str]) -> Table:

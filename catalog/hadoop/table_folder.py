@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.purge import purge_files, reachable_files
@@ -70,7 +69,7 @@ class TableFolder:
         # an older version that outlived the newest would be read as the table
         self._io.delete(older)
         self._io.delete(name for _, name in last[len(older) :])
-        self._delete_folders(self._folder)
+        self._delete_folders()
 
     def _is_linked(self, location: str) -> bool:
         """Return whether a link leads to the folder, which the table itself calls otherwise."""
@@ -137,10 +136,8 @@ class TableFolder:
     def _plain(self, locations: list[str]) -> list[str]:
         return plain_texts(locations, self._io.properties, any_cluster=True)
 
-    def _delete_folders(self, folder: str) -> None:
-        with suppress(NoSuchFileError):
-            for name in self._io.folders(folder):
-                self._delete_folders(f"{folder}/{name}")
+    def _delete_folders(self) -> None:
+        for folder in self._io.folder_tree(self._folder):
             problem = (
                 f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
                 "written to it meanwhile"
@@ -149,8 +146,8 @@ class TableFolder:
             try:
                 deleted = self._io.delete_folder(folder)
             except NoSuchFileError:
-                raise
+                continue
             except FileIOError as error:
-                deleted, problem, hint = False, error.message, f"{hint}; {error.hint}"
+                deleted, problem, hint = False, error.message, f"{hint} {error.hint}"
             if not deleted:
                 raise FileIOError(problem, hint=hint, path=folder)

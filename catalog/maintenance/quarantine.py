@@ -128,10 +128,9 @@ def empty_quarantine(
 
 
 def _delete_empty(io: FileIO, folder: str) -> None:
-    for name in io.entries(folder).folders:
-        _delete_empty(io, f"{folder}/{name}")
-    with suppress(NoSuchFileError):
-        io.delete_folder(folder)
+    for empty in io.folder_tree(folder):
+        with suppress(NoSuchFileError):
+            io.delete_folder(empty)
 
 
 _BATCH: Final = 200

@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from icecomb.format.arrow.batch_stream import in_order
-from icecomb.format.errors import UnsupportedError
+from icecomb.format.errors import NoSuchFileError, UnsupportedError
 from icecomb.format.property.property import ShownProperties, is_secret, remember_secret
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
@@ -333,6 +333,19 @@ class FileIO:
             NoSuchFileError: If there is no such folder.
         """
         return self._of(location).folders(location)
+
+    def folder_tree(self, location: str) -> Iterator[str]:
+        """Return a folder and all folders below it, each after those in it; links do not count.
+
+        Folders that do not exist are left out.
+        """
+        left, found = [location], []
+        while left:
+            folder = left.pop()
+            with suppress(NoSuchFileError):
+                left += [f"{folder}/{name}" for name in self.folders(folder)]
+                found.append(folder)
+        return reversed(found)
 
     def entries(self, location: str) -> FolderEntries:
         """Return the files and folders directly in a folder; `list` also yields files below it.

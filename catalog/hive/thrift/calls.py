@@ -33,6 +33,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.call_log import timed
 from icecomb.format.errors import MetastoreError
 from icecomb.format.holding import Holding
+from icecomb.format.property.property import one_line
 
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)
@@ -236,7 +237,7 @@ def _refused(connection: Connection, method: str, error: Any) -> RefusedError:
             "hive.check-and-put=true on the catalog, which finds that out and relies on locks."
         )
     return RefusedError(
-        f"The metastore {connection.uri} refused {method}: {answer.partition(chr(10))[0] or kind}",
+        f"The metastore {connection.uri} refused {method}: {one_line(answer) or kind}",
         kind=kind,
         answer=answer,
         hint=hint,

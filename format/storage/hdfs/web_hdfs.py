@@ -325,8 +325,10 @@ class WebHdfs:
         try:
             self._rename(draft, target, file_id, location, replace=replace)
         except IcecombError as error:
-            is_refused = self._session.lost_answers == lost_before and not isinstance(
-                error, HdfsAnswerLostError
+            is_refused = (
+                self._session.lost_answers == lost_before
+                and not isinstance(error, HdfsAnswerLostError)
+                and "SafeModeException" in error.message
             )
             withdrawn = None
             with suppress(IcecombError):
@@ -576,7 +578,8 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
     url = str(reply.headers["location"])
     told_to = urlsplit(url)
     # the port is checked where it is looked at
-    if told_to.scheme not in {"http", "https"} or not told_to.hostname or told_to.port == 0:
+    is_address = told_to.scheme in {"http", "https"} and told_to.hostname and told_to.port != 0
+    if not is_address or "@" in told_to.netloc:
         raise ValueError(f"it leads to {without_secrets(url)[:100]!r}")
     composed = unicodedata.normalize("NFC", path)
     if composed == path:

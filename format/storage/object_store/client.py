@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ ReadPiece = Callable[[int], bytes]
 ANSWER: Final = 64 << 20
 """The most bytes of a response that is not a file: a page of a list has some MiB."""
 _PIECE: Final = 1 << 20
+_RANGE: Final = re.compile(r"bytes (\d{1,20})-(\d{1,20})/")
 UNREADABLE: Final = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip
@@ -313,10 +315,12 @@ def in_range(
             start -= passed
         if length is not None:
             return _at_most(read, length - 1) if not start else b""
-    elif said is not None and not said.startswith(f"bytes {start}-"):
-        raise torn("read", location, "requested bytes")
     most = unpacked_bytes() if length is None else length
     content = _at_most(read, most)
+    if not whole and len(content) <= most:
+        found = _RANGE.match(said or "")
+        if found is None or (int(found[1]), int(found[2]) + 1) != (start, start + len(content)):
+            raise torn("read", location, "requested bytes")
     if len(content) <= most:
         return content
     if length is not None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _AMOUNT: Final = re.compile(r"bytes=0-(\d+)")
 _FIELDS: Final = "name,size,updated,generation"
+_OF_GOOGLE: Final = "x-guploader-uploadid"
 _OURS: Final = "icecomb-made-by"
 """Metadata by which the creator of an object recognizes it."""
 _REWRITTEN: Final = 1 << 20
@@ -220,7 +221,11 @@ class GoogleClient(RestClient):
         message = f"Cannot {verb} {location}: {status}: {reason}"
         if status == 429 and in_json:
             return too_busy(message, location)
-        if status == 408 or status >= 500 or (status in {404, 409, 410, 429} and not in_json):
+        # a proxy that answers itself may still pass the request on
+        is_of_others = not in_json and (
+            status in {404, 409, 410, 429} or (status >= 400 and _OF_GOOGLE not in response.headers)
+        )
+        if status == 408 or status >= 500 or is_of_others:
             return not_answered(message, location, status)
         return FileIOError(message, hint=_HINTS.get(status, _HINTS[400]), path=location)
 

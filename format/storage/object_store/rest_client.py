@@ -71,6 +71,8 @@ def limited_session() -> Session:
     # requests calls the hook before it reads the rest
     session = _timed_session()
     session.hooks["response"].append(read)
+    # what is sent to get credentials is for one host
+    session.max_redirects = 0
     return session
 
 

@@ -90,7 +90,11 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
     message = f"Cannot {verb} {location}: {printable(code[:80])}: {told(said.get('Message') or '')}"
     if code in _BUSY or (in_xml and status in {409, 429}):
         return too_busy(message, location)
-    if code in _LOST or status >= 500 or (not in_xml and status in {404, 409, 429}):
+    # a proxy that answers itself may still pass the request on
+    is_of_others = not in_xml and (
+        status in {404, 409, 429} or (status >= 400 and not is_of_store(error))
+    )
+    if code in _LOST or status >= 500 or is_of_others:
         return AnswerLostError(message, hint="The store failed: try again later.", path=location)
     advice = _ADVICE.get(_SAME.get(code, code), "Look up the code in the store's documentation.")
     return FileIOError(message, hint=advice, path=location)

@@ -83,6 +83,19 @@ def test_a_path_without_a_scheme_is_where_fs_defaultfs_says(tmp_path, monkeypatc
     assert FileIO({"fs.defaultFS": "file:///"}).read(place) == b"here"
 
 
+def test_folders_are_listed_after_those_in_them_however_deep(tmp_path):
+    deep = str(tmp_path)
+    for name in ["b", "a", *["d"] * 1200]:
+        (Path(deep) / "x").mkdir()
+        deep = f"{deep}/{name}"
+        Path(deep).mkdir()
+    found = list(FileIO().folder_tree(str(tmp_path)))
+    assert len(found) == len({*found}) == 1 + 2 * 1202
+    places = {folder: place for place, folder in enumerate(found)}
+    assert all(places[f] < places[f.rpartition("/")[0]] for f in found if f != str(tmp_path))
+    assert list(FileIO().folder_tree(f"{tmp_path}/none")) == []
+
+
 def test_a_stream_that_ends_in_an_error_leaves_nothing(tmp_path):
     io = FileIO()
     with pytest.raises(FileNotFoundError, match="elsewhere"), io.create_stream(str(tmp_path / "x")):

@@ -18,7 +18,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from icecomb.format.errors import FileIOError, FileStateUnknownError, IcecombError
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.object_store import azure, client, creation, rest_client
+from icecomb.format.storage.object_store import (
+    azure,
+    azure_credentials,
+    client,
+    creation,
+    rest_client,
+)
 from icecomb.format.storage.object_store.azure_credentials import azure_signer
 from icecomb.format.storage.object_store.azure_settings import AzureSettings
 from icecomb.format.storage.object_store.google_credentials import google_signer
@@ -219,6 +225,63 @@ def test_what_is_no_file_is_bounded(store, server, status, monkeypatch):
     assert server.sent < 64 << 20
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 405])
+def test_a_refusal_by_a_proxy_proves_nothing(store, server, status):
+    kind, io = store
+
+    def answer(method: str, _: str) -> list[bytes]:
+        if method in {"PUT", "POST"}:
+            return [b"HTTP/1.1 %d X\r\nContent-Length: 7\r\n\r\nblocked" % status]
+        missing = {"gs": js({"error": {"message": "No such object"}}, 404)}
+        return [missing.get(kind, said(404, x_ms_error_code="BlobNotFound"))]
+
+    server.answer = answer
+    with pytest.raises(FileStateUnknownError, match="not known whether"):
+        io.create(f"{kind}://b/p/x", b"data")
+
+
+@pytest.mark.parametrize("told", [None, "bytes 10-18/100", "bytes 0-9/100", "bytes */100"])
+def test_a_part_that_does_not_say_which_is_not_believed(store, server, told):
+    kind, io = store
+    range_ = {} if told is None else {"Content-Range": told}
+    server.answer = lambda *_: [said(206, b"0123456789", **range_)]
+    found = io.open_input(f"{kind}://b/p/x", 1 << 24)
+    found.seek(1 << 23)
+    with pytest.raises(FileIOError, match="requested bytes"):
+        found.read(10)
+
+
+def test_who_gives_a_token_cannot_ask_for_a_day(server, monkeypatch):
+    monkeypatch.setattr(azure_credentials, "_LONGEST_PAUSE_S", 0.01)
+    server.answer = lambda *_: [said(429, b"{}", Retry_After="86400")]
+    monkeypatch.setenv("IDENTITY_ENDPOINT", f"http://{server.address}/token")
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    with contextlib.closing(azure_signer(AzureSettings(account="a", managed=True))) as signer:
+        begun = time.monotonic()
+        with pytest.raises(FileIOError, match="No credentials were found"):
+            signer(requests.Request("GET", "https://a.invalid/c").prepare())
+    assert time.monotonic() - begun < 60
+
+
+def test_what_is_sent_for_a_token_follows_no_redirect(server, key_file):
+    server.answer = lambda *_: [said(307, Location=f"http://{server.address}/elsewhere")]
+    signer = google_signer(GoogleSettings(key_file=key_file))
+    with contextlib.closing(signer), pytest.raises(FileIOError, match="did not renew"):
+        signer(requests.Request("GET", "https://a.invalid/c").prepare())
+    assert not any("elsewhere" in each for each in server.asked)
+
+
+@pytest.fixture
+def key_file(server, tmp_path):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    named = {"type": "service_account", "client_email": "a@b", "private_key": key.decode()}
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps({**named, "token_uri": f"http://{server.address}/token"}))
+    return str(file)
+
+
 def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
     monkeypatch.setattr(client, "ANSWER", 4 << 20)
     server.answer = lambda *_: endless(200, **{"Content-Type": "text/xml"})
@@ -233,20 +296,14 @@ def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
     assert server.sent < 64 << 20
 
 
-def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, tmp_path):
+def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, key_file):
     monkeypatch.setattr(client, "ANSWER", 4 << 20)
     server.answer = lambda *_: endless(200, **{"Content-Type": "application/json"})
     monkeypatch.setenv("IDENTITY_ENDPOINT", f"http://{server.address}/token")
     monkeypatch.setenv("IDENTITY_HEADER", "x")
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    )
-    named = {"type": "service_account", "client_email": "a@b", "private_key": key.decode()}
-    file = tmp_path / "key.json"
-    file.write_text(json.dumps({**named, "token_uri": f"http://{server.address}/token"}))
     for signer in (
         azure_signer(AzureSettings(account="a", managed=True)),
-        google_signer(GoogleSettings(key_file=str(file))),
+        google_signer(GoogleSettings(key_file=key_file)),
     ):
         with contextlib.closing(signer), pytest.raises(FileIOError, match="more than the"):
             signer(requests.Request("GET", "https://a.invalid/c").prepare())
