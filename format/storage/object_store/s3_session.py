@@ -30,6 +30,11 @@ def boto_session(settings: S3Settings) -> Any:
         profile_name=settings.profile,
         region_name=settings.region,
     )
+    # those of the machine and of containers are asked without TLS
+    for provider in session._session.get_component("credential_provider").providers:  # noqa: SLF001 - boto3 has no public way
+        for name in ("_role_fetcher", "_fetcher"):
+            if http := getattr(getattr(provider, name, None), "_session", None):
+                _limit(http)
     if settings.role_arn is None:
         return session
     from botocore.config import Config
@@ -69,7 +74,10 @@ def boto_session(settings: S3Settings) -> Any:
 
 def limit_answers(client: Any) -> None:
     """Give the client's responses limits: of time, and of bytes unless they are files."""
-    http: Any = client._endpoint.http_session  # noqa: SLF001 - boto3 has no public way
+    _limit(client._endpoint.http_session)  # noqa: SLF001 - boto3 has no public way
+
+
+def _limit(http: Any) -> None:
     http._pool_classes_by_scheme.update(_timed_pools())  # noqa: SLF001 - as above
     send = http.send
 

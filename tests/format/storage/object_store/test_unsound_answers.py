@@ -296,6 +296,29 @@ def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
     assert server.sent < 64 << 20
 
 
+@pytest.mark.parametrize(
+    "variable", ["AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"]
+)
+def test_the_answer_of_the_machine_is_bounded(server, monkeypatch, tmp_path, variable):
+    monkeypatch.setattr(client, "ANSWER", 4 << 20)
+    for name in (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_PROFILE",
+        "AWS_EC2_METADATA_DISABLED",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv(variable, f"http://{server.address}/")
+    server.answer = lambda *_: endless(200, **{"Content-Type": "application/json"})
+    given = settings("s3", server.address)
+    io = FileIO({name: given[name] for name in given if "key" not in name})
+    with contextlib.closing(io), pytest.raises(FileIOError, match="more than the"):
+        io.exists("s3://b/p/x")
+    assert server.sent < 64 << 20
+
+
 def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, key_file):
     monkeypatch.setattr(client, "ANSWER", 4 << 20)
     server.answer = lambda *_: endless(200, **{"Content-Type": "application/json"})
