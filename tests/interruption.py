@@ -17,7 +17,6 @@ import icecomb.format
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_BEFORE_EXIT = {"NOP", "SWAP"}
 _COUNTED = (*icecomb.format.__path__, *icecomb.catalog.__path__, contextlib.__file__)
 
 
@@ -58,7 +57,7 @@ class Interruption:
         return self._passed(frame, event, None)
 
     def _passed(self, frame: FrameType, event: str, _: Any) -> Any:
-        if event == "exception" or frame.f_lasti in _exits(frame.f_code):
+        if event == "exception" or frame.f_lasti in _impossible(frame.f_code):
             return self._passed
         if self.points == self._at:
             sys.settrace(None)
@@ -71,20 +70,21 @@ class Interruption:
 
 
 @cache
-def _exits(code: CodeType) -> frozenset[int]:
-    """Return the places between a block of `with` and the call of its `__exit__`.
+def _impossible(code: CodeType) -> frozenset[int]:
+    """Return the places of a function where Python handles no signal, though a trace function sees them.
 
-    Python handles signals when a function begins and after a call, never there: a lock, whose `__exit__` is not
-    written in Python, is released for certain. One that is written in Python begins with a point of its own.
+    It does so when a function begins and after a call. Between a block of `with` and the call of its `__exit__` it does
+    not: a lock, whose `__exit__` is not written in Python, is released for certain. One that is written in Python begins
+    with a point of its own. Nor where a line does nothing, as `try:`, for which Python has no handler at all.
     """
     steps = list(dis.get_instructions(code))
-    found = set()
+    found = {each.offset for each in steps if each.opname == "NOP"}
     for place in range(len(steps) - 3):
         nones = steps[place : place + 3]
         after = steps[place + 3].opname in {"PRECALL", "CALL"}
         if after and all((each.opname, each.argval) == ("LOAD_CONST", None) for each in nones):
             first = place
-            while first and steps[first - 1].opname in _BEFORE_EXIT:
+            while first and steps[first - 1].opname in {"NOP", "SWAP"}:
                 first -= 1
             found.update(each.offset for each in steps[first : place + 3])
     return frozenset(found)

@@ -74,8 +74,8 @@ class BlockedError(IcecombError):
         more = f" (and {len(others)} more)" if others else ""
         super().__init__(
             f"{plan.table} cannot be {self._REFUSED}: {first.message}{more}",
-            hint=f"{first.remedy.rstrip('.')}; `{shell_command(*self._LISTING, plan.table)}` lists "
-            "everything.",
+            hint=f"{(first.remedy or '').rstrip('.')}; "
+            f"`{shell_command(*self._LISTING, plan.table)}` lists everything.",
             table=plan.table,
             blockers=[finding.message for finding in plan.blockers],
         )

@@ -73,7 +73,7 @@ def refusing(proxy, s3, bucket):
         ("403 InvalidAccessKeyId", "doctor"),
         ("403 SignatureDoesNotMatch", "The secret does not belong"),
         ("403 RequestTimeTooSkewed", "clock"),
-        ("403 AccessDenied", "allow it"),
+        ("403 AccessDenied", "Allow it"),
         ("404 NoSuchBucket", "no such bucket"),
         ("400 KeyTooLongError", "1,024 bytes"),
     ],
