@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 import zipfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import JavaError
+from icecomb.format.private_path import may_be_written, open_part
 from icecomb.format.process import is_own
 
 MINIMUM_VERSION: Final = 17
@@ -33,7 +33,6 @@ _INSTALL_JDK: Final = (
     "or install icecomb from a wheel, which carries its jars ready-made"
 )
 _COMPILE_TIMEOUT_S: Final = 300.0
-_SHARED: Final = stat.S_IWGRP | stat.S_IWOTH
 _NEEDED: Final = frozenset(
     {"HADOOP_USER_NAME", "HOME", "LANG", "LOGNAME", "PATH", "TEMP", "TMP", "TMPDIR", "TZ", "USER"}
 )
@@ -84,25 +83,23 @@ def require_java() -> Path:
 def private_cache(name: str) -> Path:
     """Return a folder of the user's cache, which is made if it is missing.
 
-    What is in it is run: neither it nor a folder above it may be another user's.
+    What is in it is run: no other user may be able to exchange it.
     """
     from platformdirs import user_cache_path
 
-    folder = user_cache_path("icecomb") / name
-    hint = "Point XDG_CACHE_HOME at a folder of yours alone."
+    folder = user_cache_path("icecomb").absolute() / name
+    hint = "Take others' right to write there away, or point XDG_CACHE_HOME at a folder of yours."
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        real = folder.resolve()
-        for each in (real, real.parent):
-            if each.stat().st_uid == os.geteuid() and each.stat().st_mode & _SHARED:
+        for each in (folder, folder.parent):
+            found = each.lstat()
+            if found.st_uid == os.geteuid() and may_be_written(each, found):
                 each.chmod(0o700)
-        for each in (real, *real.parents):
-            found = each.stat()
-            shared = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-            if not is_own(found) or shared:
-                raise JavaError(f"{folder} is not used: {each} is open to other users", hint=hint)
+        part = open_part(folder)
     except OSError as error:
         raise JavaError(f"{folder} cannot be used: {error.strerror or error}", hint=hint) from error
+    if part is not None:
+        raise JavaError(f"{folder} is not used: {part} is open to other users", hint=hint)
     return folder
 
 

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from icecomb.catalog.java import private_cache
 from icecomb.format.errors import ConfigurationError, IcecombError
+from icecomb.format.storage.local import LocalFileSystem
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
 _SETUPTOOLS: Final = 77
@@ -35,22 +37,26 @@ def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
             hint="Clone the repository and run it there.",
         )
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="icecomb-wheel-", dir=target.absolute()) as scratch:
+    with tempfile.TemporaryDirectory(dir=private_cache("wheels")) as scratch:
         out = Path(scratch)
         _pip_wheel(out, sparks)
         (built,) = out.glob("*.whl")
+        found = target / built.name
         # a link of its name is replaced, not followed
-        return built.replace(target / built.name)
+        io = LocalFileSystem()
+        with io.prepare(str(found.absolute()), built.read_bytes(), replace=True) as publish:
+            publish()
+        return found
 
 
 def _pip_wheel(out: Path, sparks: Sequence[Path]) -> None:
     command = [
-        *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(out)),
+        *(sys.executable, "-I", "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(out)),
         *(f"--config-settings=spark={spark.absolute()}" for spark in sparks),
         *(["--no-build-isolation"] if _has_setuptools() else []),
         str(_CHECKOUT),
     ]
-    # Python looks for pip's modules in the working directory first
+    # Python looks for the modules of pip's own processes in the working directory first
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out)
     if done.returncode != 0:
         raise ConfigurationError(

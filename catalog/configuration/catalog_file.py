@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration.catalog_property import Setting
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.private_path import may_be_written
 from icecomb.format.process import is_own
 from icecomb.format.property.property import is_secret
 
@@ -118,9 +119,7 @@ def _own_text(path: Path) -> str:
         status = os.fstat(file.fileno())
         again = path.lstat()
         is_same = (name.st_ino, name.st_ctime_ns) == (again.st_ino, again.st_ctime_ns)
-        is_shared = status.st_mode & stat.S_IWOTH or (
-            status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
-        )
+        is_shared = may_be_written(file.fileno(), status)
         if is_own(name) and is_own(status) and is_same and not is_shared:
             content = file.read(_MOST_BYTES + 1)
             if len(content) <= _MOST_BYTES and stat.S_ISREG(status.st_mode):
@@ -130,19 +129,6 @@ def _own_text(path: Path) -> str:
         "not a short text; it could send your credentials anywhere",
         hint="Remove it, or make it yours alone (chmod 600); or run icecomb in another folder.",
     )
-
-
-def _is_private(group: int) -> bool:
-    """Return whether a group is the one that many systems make for this user alone."""
-    import grp
-    import pwd
-
-    try:
-        found = grp.getgrgid(group)
-        user = pwd.getpwuid(os.geteuid())
-    except KeyError:
-        return False
-    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
 
 
 def _read(path: Path) -> CatalogFile:

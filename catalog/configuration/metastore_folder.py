@@ -1,6 +1,9 @@
 """The traces of an embedded metastore: the folder ``.metastore`` of its warehouse, and its token.
 
-That folder, accessible only to its owner, has the Derby database, the configuration, the log, the
+Where another user could exchange that folder, it is below the user's data folder (see `warehouse`),
+and one without contents stands for it in the warehouse, so that no second user serves that, too.
+
+The folder, accessible only to its owner, has the Derby database, the configuration, the log, the
 lock by which one process starts a server while others wait, and two small files:
 
 * ``server.json`` (pid, port, name), which the server itself writes once it answers and removes when
@@ -26,15 +29,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.configuration.warehouse import warehouse_location, warehouse_text
-from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.catalog.configuration.warehouse import (
+    local_folder,
+    warehouse_location,
+    warehouse_text,
+)
+from icecomb.format.errors import ConfigurationError, FileAlreadyExistsError, MetastoreError
+from icecomb.format.private_path import open_part
 from icecomb.format.process import is_own
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
+from icecomb.format.storage.local import LocalFileSystem
 
 KIND: Final = "HIVE_DELEGATION_TOKEN"
 SIGNATURE: Final = "icecomb"
 """``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
 _FOLDER: Final = ".metastore"
+_OPEN: Final = stat.S_IWGRP | stat.S_IWOTH
 _SECRET_BYTES: Final = 32
 _LEAST_NAME: Final = 8
 
@@ -44,8 +54,8 @@ class RunningMetastore:
     """A running embedded metastore.
 
     Attributes:
-        warehouse: The folder whose tables it knows, or the one that represents a warehouse in an
-            object store (see `warehouse`).
+        warehouse: The folder whose tables it knows, or the one that represents a warehouse (see
+            `warehouse`).
         port: The port on 127.0.0.1.
         name: The name that it returns over Thrift; new at every start.
     """
@@ -105,7 +115,7 @@ class RunningMetastore:
 
 
 class MetastoreFolder:
-    """The folder ``.metastore`` of a local warehouse folder (see `warehouse`).
+    """The folder ``.metastore`` of a folder that represents a warehouse (see `warehouse`).
 
     Attributes:
         location: The root of new databases, with its scheme.
@@ -121,14 +131,19 @@ class MetastoreFolder:
         self.token = self.home / "token"
         self.location = warehouse_location(warehouse)
         self.text = warehouse_text(warehouse)
+        local = local_folder(warehouse)
+        self._sign = None if local in {None, warehouse} else local / _FOLDER
         self._check_owner()
 
     def make(self) -> None:
         """Create the folder, for its owner only."""
         try:
-            self.warehouse.mkdir(parents=True, exist_ok=True)
-            self.home.mkdir(mode=0o700, exist_ok=True)
+            # those that `mkdir(parents=True)` made would be open as the umask says
+            for folder in (*reversed(self.home.parents), self.home):
+                if not folder.exists():
+                    folder.mkdir(mode=0o700, exist_ok=True)
             self._check_owner()
+            self._check_sign()
             self.home.chmod(0o700)
             with tempfile.TemporaryFile(dir=self.home) as probe:
                 probe.write(bytes(1 << 16))
@@ -139,6 +154,25 @@ class MetastoreFolder:
                 hint="Name a local folder with free space that you may write to (warehouse=...)",
                 path=self.text,
             ) from error
+
+    def sign(self) -> None:
+        """Show in a warehouse that others could exchange that it has a metastore, and whose."""
+        if self._sign is not None:
+            with contextlib.suppress(FileAlreadyExistsError):
+                LocalFileSystem().create_folder(str(self._sign))
+
+    def _check_sign(self) -> None:
+        """Refuse to begin with an empty database where there was another."""
+        if self._sign is None or self.derby.is_dir() or not self._sign.exists():
+            return
+        raise ConfigurationError(
+            f"The database of the metastore of {self.text} is not in {self.home}, where it has to "
+            f"be as others could exchange {self._sign}",
+            hint=f"If {self._sign} has a folder derby, end the metastore and move that folder to "
+            f"{self.home}, or take others' right to write away (chmod go-w). If the database is "
+            f"gone, remove {self._sign}.",
+            path=self.text,
+        )
 
     @contextlib.contextmanager
     def lock(self, timeout_s: float) -> Iterator[None]:
@@ -178,24 +212,34 @@ class MetastoreFolder:
 
     def _check_owner(self) -> None:
         """Check that no other user can exchange the folder for one of his own, root aside."""
-        with contextlib.suppress(OSError):
-            warehouse, home = self.warehouse.stat(), self.home.lstat()
-            owner = home.st_uid
-            if owner == os.geteuid() and not is_own(warehouse):
-                owner = warehouse.st_uid
-            if owner != os.geteuid():
+        for owner in map(_owner, (self.home, self._sign or self.home)):
+            if owner not in {None, os.geteuid()}:
                 raise ConfigurationError(
                     f"The metastore of {self.text} belongs to the user {_user_name(owner)}",
                     hint="Only its owner can connect: name a warehouse of your own, or use a "
                     "metastore that serves several users (uri=thrift://...)",
                     path=self.text,
                 )
-            if not stat.S_ISDIR(home.st_mode) or home.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            home = self.home.lstat()
+            is_open = not stat.S_ISDIR(home.st_mode) or home.st_mode & _OPEN
+            part = self.home if is_open else open_part(self.home)
+            if part is not None:
                 raise ConfigurationError(
-                    f"{self.home} is a link, or others may write to it: its files are not believed",
-                    hint="Make it a folder of yours alone (chmod 700), or name another warehouse.",
+                    f"{part} is a link, or others may write to it: the files of {self.home} are "
+                    "not believed",
+                    hint="Make it a folder of yours alone (chmod 700), name another warehouse, or "
+                    "point XDG_DATA_HOME at a folder of yours.",
                     path=self.text,
                 )
+
+
+def _owner(home: Path) -> int | None:
+    """Return the owner of a metastore's folder, another user if what is above is his, or None."""
+    with contextlib.suppress(OSError):
+        above = home.parent.stat()
+        return home.lstat().st_uid if is_own(above) else above.st_uid
+    return None
 
 
 def publish(server: RunningMetastore) -> None:

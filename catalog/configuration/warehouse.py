@@ -1,17 +1,20 @@
 """The warehouse of an embedded metastore, and the local folder that represents it.
 
-A local warehouse is that folder itself. For one in an object store, the metastore's own files are
-in the user's data folder, in a folder named after the warehouse's location.
+A local warehouse is that folder itself, if no other user could exchange it. For others, and for one
+in an object store, the metastore's own files are in the user's data folder, in a folder named after
+the warehouse's location.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.private_path import open_part, real_path
 
 OBJECT_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs")
 """Schemes of storage without folders."""
@@ -22,14 +25,15 @@ def default_warehouse() -> Path:
     return _data() / "warehouse"
 
 
-def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
-    """Return a warehouse's local folder; None means `default_warehouse`.
+def warehouse_folder(warehouse: str | os.PathLike[str] | None, *, create: bool = False) -> Path:
+    """Return the local folder that represents a warehouse; None means `default_warehouse`.
 
     The warehouse is a local folder or a location in an object store; else ConfigurationError.
+
+    Args:
+        create: Whether to create a missing local folder.
     """
-    if warehouse is None:
-        return default_warehouse()
-    text = os.fspath(warehouse)
+    text = os.fspath(default_warehouse() if warehouse is None else warehouse)
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() in OBJECT_STORES and rest.startswith("//"):
         from icecomb.format.storage.location import plain_texts
@@ -44,26 +48,55 @@ def warehouse_folder(warehouse: str | os.PathLike[str] | None) -> Path:
             f"An embedded metastore needs a local warehouse or one in an object store, not {text}",
             hint='Use type="hive" with the uri of a metastore for a warehouse elsewhere.',
         )
-    return Path(text).expanduser().absolute()
+    folder = Path(text).expanduser().absolute()
+    if folder.is_relative_to(_elsewhere()):
+        return folder
+    try:
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        part = open_part(folder)
+        if part is None:
+            return folder
+        if part.is_symlink():
+            reason = f"user {part.lstat().st_uid} made the link {part} and can lead it anywhere"
+            raise PermissionError(errno.EACCES, reason)
+        return _beside() / real_path(folder).relative_to("/")
+    except OSError as error:
+        raise ConfigurationError(
+            f"The warehouse {folder} cannot be used: {error.strerror or error}",
+            hint="Name a local folder with free space that you may write to (warehouse=...)",
+            path=str(folder),
+        ) from error
+
+
+def local_folder(folder: Path) -> Path | None:
+    """Return the local warehouse that a folder represents; None for one in an object store."""
+    if folder.is_relative_to(_beside()):
+        return "/" / folder.relative_to(_beside())
+    return None if folder.parent == _elsewhere() else folder
 
 
 def warehouse_location(folder: Path) -> str:
     """Return the location of the warehouse that a folder represents, with its scheme."""
-    if folder.parent == _elsewhere():
-        return unquote(folder.name)
-    return folder.as_uri()
+    local = local_folder(folder)
+    return unquote(folder.name) if local is None else local.as_uri()
 
 
 def warehouse_text(folder: Path) -> str:
     """Return that location for people: a local folder as they write it."""
-    return unquote(folder.name) if folder.parent == _elsewhere() else str(folder)
+    local = local_folder(folder)
+    return unquote(folder.name) if local is None else str(local)
 
 
 def _elsewhere() -> Path:
     return _data() / "warehouses"
 
 
+def _beside() -> Path:
+    return _elsewhere() / "file"
+
+
 def _data() -> Path:
     from platformdirs import user_data_path
 
-    return user_data_path("icecomb")
+    return user_data_path("icecomb").absolute()

@@ -1,6 +1,6 @@
 """Starting, finding and stopping the metastore of a warehouse folder.
 
-All its files are in ``<warehouse>/.metastore``: see `configuration.metastore_folder`.
+All its files are in one folder: see `configuration.metastore_folder`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def start(
             `default_warehouse`.
         idle_s: Seconds without a connection after which a new one ends; 0 for never.
     """
-    folder = MetastoreFolder(warehouse_folder(warehouse))
+    folder = MetastoreFolder(warehouse_folder(warehouse, create=True))
     if found := _running(folder):
         return found
     folder.make()
@@ -128,6 +128,7 @@ def _launch(folder: MetastoreFolder, idle_s: int) -> RunningMetastore:
             f"The metastore's database cannot be made in {folder.home}: {error}",
             hint="Free space there, or name another warehouse.",
         ) from error
+    folder.sign()
     name = f"icecomb-{secrets.token_hex(12)}"
     command = [
         *(str(java), *_JVM, f"-Dderby.stream.error.file={folder.home / 'derby.log'}"),

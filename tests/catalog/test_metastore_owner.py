@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
@@ -156,6 +157,32 @@ def test_a_folder_of_another_user_is_named_with_its_owner(tmp_path):
     for call in (embedded.start, embedded.status, embedded.stop):
         with pytest.raises(ConfigurationError, match="belongs to the user nobody"):
             call(tmp_path)
+
+
+@pytest.mark.jvm
+@pytest.mark.full("starts a metastore")
+def test_a_folder_of_a_team_is_served_from_where_others_cannot_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    team = tmp_path / "team"
+    team.mkdir()
+    team.chmod(0o777)
+    try:
+        with load_catalog("local", warehouse=team / "lake") as lake:
+            lake.create_namespace("db")
+            table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+            table.append(pa.table({"id": [1]}))
+            assert table.location() == f"file:{team}/lake/db.db/t"
+        running = embedded.status(team / "lake")
+        command = Path(f"/proc/{running.pid}/cmdline").read_text()
+        assert str(tmp_path / "data") in command
+        assert str(team) not in command.replace(str(running.warehouse), "")
+        with HiveClient(running.uri) as client:
+            assert client.server_name() == running.name
+        assert [*(team / "lake" / ".metastore").iterdir()] == []
+        assert embedded.start(running.warehouse) == running
+        assert running.to_json()["warehouse"] == str(team / "lake")
+    finally:
+        assert embedded.stop(team / "lake")
 
 
 @pytest.mark.jvm

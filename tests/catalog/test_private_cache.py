@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +44,35 @@ def test_neither_is_one_below_a_folder_that_everybody_may_write_to(cache: Path) 
         java.private_cache("jars")
     cache.chmod(0o1777)  # as /tmp
     java.private_cache("jars")
+
+
+def test_neither_is_one_that_a_link_in_a_shared_folder_leads_to(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java.private_cache("jars")
+    link = tmp_path / "shared" / "link"
+    link.parent.mkdir()
+    link.symlink_to(cache)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(link))
+    java.private_cache("jars")
+    link.parent.chmod(0o777)
+    with pytest.raises(JavaError, match="is open to other users"):
+        java.private_cache("jars")
+    link.parent.chmod(0o1777)
+    give_away(link, monkeypatch)
+    with pytest.raises(JavaError, match="is open to other users"):
+        java.private_cache("jars")
+
+
+def test_neither_is_one_below_a_folder_of_a_team(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java.private_cache("jars")
+    cache.chmod(0o2775)
+    java.private_cache("jars")
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="team", gr_mem=["bob"]))
+    with pytest.raises(JavaError, match="is open to other users"):
+        java.private_cache("jars")
 
 
 def test_a_jar_of_another_user_is_compiled_again(

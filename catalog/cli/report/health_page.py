@@ -6,9 +6,11 @@ shown as a terminal shows them, and the page's security policy forbids loading o
 
 from __future__ import annotations
 
-import tempfile
+import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,7 @@ import click
 from icecomb.catalog.cli.output.output import moment
 from icecomb.catalog.cli.report.health_report import COUNTS, summary
 from icecomb.format.printable_text import printable
+from icecomb.format.storage.local import LocalFileSystem
 
 if TYPE_CHECKING:
     from icecomb.catalog.health.table_health import TableHealth
@@ -51,10 +54,21 @@ Commands that delete are dry runs without --yes.</p>
 
 
 def check_writable(page: str) -> None:
-    """Refuse a file that could not be written later, as its folder does not exist."""
-    folder = Path(page).absolute().parent
+    """Refuse a file that could not be written later."""
+    target = Path(page).absolute()
+    folder = target.parent
     if not folder.is_dir():
         raise click.UsageError(f"--html {page}: there is no folder {folder}")
+    LocalFileSystem().check_writable(str(folder))
+    with suppress(FileNotFoundError):
+        above, found = folder.stat(), target.lstat()
+        # with the sticky bit only the owners of file and folder may replace it
+        owners = {found.st_uid, above.st_uid, 0}
+        if above.st_mode & stat.S_ISVTX and not {os.geteuid()} & owners:
+            raise click.UsageError(
+                f"--html {page}: it belongs to user {found.st_uid}, and only its owner may replace "
+                f"it in {folder}; name another file"
+            )
 
 
 def write(place: str, tables: Sequence[TableHealth], options: Sequence[str]) -> None:
@@ -64,11 +78,9 @@ def write(place: str, tables: Sequence[TableHealth], options: Sequence[str]) -> 
     """
     text = "\n".join(_lines(tables, options)) + "\n"
     # a link of this name is replaced, not followed: who made it may not be who runs this
-    target = Path(place).absolute()
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        draft = Path(scratch) / "page.html"
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(target)
+    target = str(Path(place).absolute())
+    with LocalFileSystem().prepare(target, text.encode("utf-8"), replace=True) as publish:
+        publish()
 
 
 def _lines(tables: Sequence[TableHealth], options: Sequence[str]) -> Iterator[str]:

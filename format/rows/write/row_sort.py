@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -25,7 +25,7 @@ import pyarrow as pa
 from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import CorruptFileError
-from icecomb.format.process import has_ended, is_own, machine
+from icecomb.format.process import has_ended, machine
 from icecomb.format.rows.write.rolling_writer import writing
 from icecomb.format.rows.write.row_key import KeyComparison, RowKey
 from icecomb.format.storage.temporary_file import cannot_keep
@@ -70,7 +70,8 @@ class RowSorter:
         """Discard all rows and temporary files."""
         self._waiting, self._bytes, self._runs = [], 0, []
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            with suppress(OSError):
+                _remove(self._folder)
             self._folder = None
 
     def _drained(self) -> Iterator[pa.RecordBatch]:
@@ -112,6 +113,7 @@ class RowSorter:
 
 
 _NAME: Final = "icecomb-sort-{host}-{pid}-"
+_RUN: Final = re.compile(r"[0-9]+\.arrow")
 _OURS: Final = re.compile(r"icecomb-sort-(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-[^/]+")
 
 
@@ -124,11 +126,27 @@ def new_spill_folder() -> Path:
     for found in place.glob("icecomb-sort-*"):
         named = _OURS.fullmatch(found.name)
         if named is not None and named["host"] == host and has_ended(int(named["pid"])):
-            # another user's may be so deep that its removal ends in a RecursionError
             with suppress(OSError):
-                if is_own(found.lstat()):
-                    shutil.rmtree(found, ignore_errors=True)
+                _remove(found)
     return Path(tempfile.mkdtemp(prefix=_NAME.format(host=host, pid=os.getpid())))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder if it is this user's alone and has nothing but sorted runs.
+
+    Another user may have given its name to something else in the meantime.
+    """
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status, names = os.fstat(opened), os.listdir(opened)  # noqa: PTH208 - of a descriptor
+        is_own = status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == stat.S_IRWXU
+        if not is_own or not all(map(_RUN.fullmatch, names)):
+            return
+        for name in names:
+            os.unlink(name, dir_fd=opened)
+    finally:
+        os.close(opened)
+    folder.rmdir()
 
 
 HELD_BATCHES = 16

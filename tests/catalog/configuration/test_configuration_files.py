@@ -329,7 +329,7 @@ def test_a_file_that_somebody_else_can_write_is_not_read_in_the_working_director
 def _shared_group(place, elsewhere, monkeypatch):
     elsewhere.rename(place)
     place.chmod(0o664)
-    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="team", gr_mem=[]))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="team", gr_mem=["bob"]))
 
 
 def _link_of_another(place, elsewhere, monkeypatch):
@@ -358,7 +358,15 @@ def _fifo(place, *_):
     os.mkfifo(place)
 
 
-@pytest.mark.parametrize("made", [_shared_group, _link_of_another, _exchanged, _long, _fifo])
+def _listed_entry(place, elsewhere, monkeypatch):
+    elsewhere.rename(place)
+    place.chmod(0o664)
+    monkeypatch.setattr(os, "getxattr", lambda *_: b"an entry", raising=False)
+
+
+@pytest.mark.parametrize(
+    "made", [_shared_group, _listed_entry, _link_of_another, _exchanged, _long, _fifo]
+)
 def test_no_way_round_makes_another_s_text_the_user_s(environment, tmp_path, monkeypatch, made):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("catalog:\n  lake: {uri: thrift://theirs}\n")

@@ -15,7 +15,9 @@ from icecomb.catalog import cli
 from icecomb.catalog.cli.report import health_page
 from icecomb.catalog.health.table_health import HealthFinding, TableFacts, TableHealth
 from icecomb.catalog.report.finding import Severity
+from icecomb.format.errors import FileIOError
 from tests.catalog.health.made_table import GB, KB, MB, append, data, new_table
+from tests.peers.other_user import SOMEBODY, give_away
 
 HIT = "document.title='hit'"
 HOSTILE = [
@@ -135,6 +137,31 @@ def test_a_link_of_its_name_is_replaced_and_not_followed(tmp_path: Path) -> None
     page = written(tmp_path, [ill("t")])
     assert theirs.read_text() == "mine"
     assert not page.is_symlink()
+
+
+def test_a_folder_behind_a_link_of_another_user_gets_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (tmp_path / "reports").symlink_to(theirs)
+    give_away(tmp_path / "reports", monkeypatch)
+    with pytest.raises(FileIOError, match="is not followed"):
+        written(tmp_path / "reports", [ill("t")])
+    assert list(theirs.iterdir()) == []
+
+
+def test_a_page_of_another_user_is_told_before_anything_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "health.html").touch()
+    tmp_path.chmod(0o1777)
+    command = ["health", str(tmp_path / "t"), "--html", str(tmp_path / "health.html")]
+    assert cli.main(command) != 2
+    assert "belongs to user" not in capfd.readouterr().err
+    monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
+    assert cli.main(command) == 2
+    assert "belongs to user" in capfd.readouterr().err
 
 
 def test_the_page_is_as_open_as_the_umask_says(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from icecomb.catalog.configuration.metastore_folder import MetastoreFolder, RunningMetastore
+from icecomb.catalog.configuration.warehouse import warehouse_folder
 from icecomb.catalog.hive.thrift import client
 from icecomb.catalog.metastore import embedded
 from icecomb.format.errors import ConfigurationError, MetastoreError
@@ -65,3 +66,81 @@ def test_a_name_that_any_command_has_is_no_server_s(tmp_path: Path) -> None:
     folder = MetastoreFolder(tmp_path)
     folder.state.write_text(json.dumps({"pid": os.getpid(), "port": 1, "name": ""}))
     assert folder.announced() is None
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which others may rename everything."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+def test_files_that_others_could_exchange_are_in_the_users_own_folder(shared: Path) -> None:
+    lake = shared / "a lake"
+    folder = MetastoreFolder(warehouse_folder(lake, create=True))
+    assert folder.home.is_relative_to(shared.parent / "data")
+    assert (folder.location, folder.text) == (lake.as_uri(), str(lake))
+    assert warehouse_folder(folder.warehouse) == folder.warehouse
+    folder.make()
+    assert [*lake.iterdir()] == []
+    folder.sign()
+    folder.sign()
+    assert [path.name for path in lake.iterdir()] == [".metastore"]
+    for part in (folder.home, *folder.home.parents):
+        if part.is_relative_to(shared.parent / "data"):
+            assert part.stat().st_mode & 0o777 == 0o700
+    shared.chmod(0o1777)
+    assert warehouse_folder(lake) == lake
+
+
+def test_a_missing_folder_is_judged_once_it_is_made(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask = os.umask(0)
+    try:
+        folder = warehouse_folder(tmp_path / "open" / "lake", create=True)
+    finally:
+        os.umask(mask)
+    assert folder.is_relative_to(tmp_path / "data")
+
+
+def test_a_shared_warehouse_has_one_owner(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sign = shared / "lake" / ".metastore"
+    sign.mkdir(parents=True)
+    give_away(sign, monkeypatch)
+    with pytest.raises(ConfigurationError, match="belongs to the user"):
+        MetastoreFolder(warehouse_folder(shared / "lake"))
+
+
+def test_a_database_that_is_not_there_is_not_replaced_by_an_empty_one(shared: Path) -> None:
+    (shared / "lake" / ".metastore" / "derby").mkdir(parents=True)
+    folder = MetastoreFolder(warehouse_folder(shared / "lake"))
+    with pytest.raises(ConfigurationError, match="could exchange") as caught:
+        folder.make()
+    assert f"move that folder to {folder.home}" in str(caught.value.hint)
+    (shared / "lake" / ".metastore" / "derby").rename(folder.derby)
+    folder.make()
+
+
+def test_a_link_of_another_user_names_no_warehouse(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shared / "lake").symlink_to(tmp_path)
+    shared.chmod(0o1777)
+    assert warehouse_folder(shared / "lake") == shared / "lake"
+    give_away(shared / "lake", monkeypatch)
+    if os.geteuid() == 0:
+        with pytest.raises(ConfigurationError, match="made the link"):
+            warehouse_folder(shared / "lake")
+
+
+def test_a_data_folder_that_others_could_exchange_is_refused(shared: Path) -> None:
+    folder = MetastoreFolder(warehouse_folder(shared / "lake", create=True))
+    folder.make()
+    (shared.parent / "data").chmod(0o777)
+    with pytest.raises(ConfigurationError, match="others may write to it") as caught:
+        MetastoreFolder(warehouse_folder(shared / "lake"))
+    assert "XDG_DATA_HOME" in str(caught.value.hint)

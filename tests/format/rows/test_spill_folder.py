@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from icecomb.format.rows.write.row_sort import new_spill_folder
+from icecomb.format.rows.write.row_sort import RowSorter, new_spill_folder
 from tests.peers.other_user import give_away
 
 KILLED = """
@@ -63,3 +63,51 @@ def test_a_folder_of_another_user_is_left_alone(place, monkeypatch):
     give_away(left, monkeypatch)
     new_spill_folder()
     assert left.exists()
+
+
+def left_by_a_killed_process():
+    with process(killed=True) as dead:
+        left = Path(dead.stdout.readline().strip())
+        dead.wait()
+    return left
+
+
+def _text(left):
+    (left / "important.csv").write_text("mine")
+
+
+def _folder(left):
+    (left / "1.arrow").mkdir()
+
+
+def _inner(left):
+    (left / "1.arrow.csv").touch()
+
+
+def _open(left):
+    left.chmod(0o755)
+
+
+@pytest.mark.parametrize("made", [_text, _folder, _inner, _open])
+def test_a_folder_that_others_renamed_is_not_removed(place, made):
+    left = left_by_a_killed_process()
+    made(left)
+    new_spill_folder()
+    assert left.exists()
+
+
+def test_a_link_of_its_name_is_not_followed(place):
+    left = left_by_a_killed_process()
+    left.rename(place / "elsewhere")
+    left.symlink_to("elsewhere")
+    new_spill_folder()
+    assert (place / "elsewhere" / "0.arrow").exists()
+
+
+def test_a_sort_that_ends_removes_what_it_wrote_and_nothing_else(place):
+    sorter = RowSorter([])
+    for theirs in ("1.arrow", "important.csv"):
+        folder = sorter._folder = new_spill_folder()
+        (folder / theirs).touch()
+        sorter.discard()
+        assert folder.exists() == (theirs == "important.csv")

@@ -1,0 +1,107 @@
+"""Paths that nobody but this user and root can change: what lies there may be believed, and run."""
+
+from __future__ import annotations
+
+import errno
+import grp
+import os
+import pwd
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from icecomb.format.process import is_own
+
+_MOST_LINKS: Final = 40
+_ACL: Final = "system.posix_acl_access"
+_ACCOUNTS: Final = Path("/etc/nsswitch.conf")
+_LISTED: Final = frozenset({"files", "systemd"})
+"""Sources of accounts that the system lists in full; a directory server's may not be listed."""
+
+
+def open_part(path: Path) -> Path | None:
+    """Return the part of an absolute path by which others could exchange where it leads, or None.
+
+    It is another user's, root aside, or others may write to it; a folder with the sticky bit lets
+    them rename only what is theirs. Missing parts are passed over.
+    """
+    for place in _followed(path):
+        for each in (*reversed(place.parents), place):
+            try:
+                found = each.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            is_sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+            if not is_own(found) or (not is_sticky and may_be_written(each, found)):
+                return each
+    return None
+
+
+def real_path(path: Path) -> Path:
+    """Return an absolute path without links; two dots remove the part before them."""
+    return list(_followed(path))[-1]
+
+
+def may_be_written(path: Path | int, status: os.stat_result) -> bool:
+    """Return whether others than its owner and root may write to a file or folder.
+
+    Args:
+        path: The path, or a descriptor of the opened file.
+    """
+    if stat.S_ISLNK(status.st_mode):
+        return False  # its mode means nothing
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    # where a file has an access control list, these bits show what its entries may allow at most
+    is_open = status.st_mode & stat.S_IWGRP
+    return bool(is_open) and (_has_acl(path) or not _is_private(status.st_gid))
+
+
+def _followed(path: Path) -> Iterator[Path]:
+    """Yield a path, then the same one with one link after the other replaced by its target."""
+    place = Path(os.path.normpath(path))
+    for _ in range(_MOST_LINKS):
+        yield place
+        link = next((each for each in (*reversed(place.parents), place) if each.is_symlink()), None)
+        if link is None:
+            return
+        target = link.parent / link.readlink() / place.relative_to(link)
+        place = Path(os.path.normpath(target))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _has_acl(path: Path | int) -> bool:
+    try:
+        return hasattr(os, "getxattr") and bool(os.getxattr(path, _ACL))
+    except OSError:
+        return False
+
+
+def _is_private(group: int) -> bool:
+    """Return whether no other user is in a group, root aside.
+
+    Many systems make a group of the same name for each user alone.
+    """
+    try:
+        found = grp.getgrgid(group)
+        user = pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    alone = {user.pw_name, "root"}
+    if not alone.issuperset(found.gr_mem):
+        return False
+    return found.gr_name == user.pw_name or (
+        _are_accounts_listed()
+        and all(each.pw_name in alone for each in pwd.getpwall() if each.pw_gid == group)
+    )
+
+
+def _are_accounts_listed() -> bool:
+    try:
+        text = _ACCOUNTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    sources = re.findall(r"(?m)^\s*(?:passwd|group|initgroups):([^#\n]*)", text)
+    return bool(sources) and _LISTED.issuperset(" ".join(sources).split())
