@@ -49,6 +49,18 @@ def is_own(status: os.stat_result) -> bool:
     return status.st_uid in {os.geteuid(), 0}
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether this user has a process of this number."""
+    try:
+        os.kill(pid, 0)
+        # root may signal the processes of others
+        return os.geteuid() != 0 or is_own(Path(f"/proc/{pid}").stat())
+    except FileNotFoundError:
+        return True  # no /proc here
+    except (OSError, OverflowError):
+        return False
+
+
 def has_ended(pid: int, started: int | None = None) -> bool:
     """Return whether a process of this machine has ended; False where that is not certain.
 

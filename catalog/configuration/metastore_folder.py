@@ -13,7 +13,7 @@ lock by which one process starts a server while others wait, and two small files
   because other users of the machine can reach its port, too.
 
 A client that only has an address finds the folder by the port, below the user's own state
-folder.
+folder. Ports of servers that ended stay there: other users can listen on them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from icecomb.catalog.configuration.warehouse import (
 )
 from icecomb.format.errors import ConfigurationError, FileAlreadyExistsError, MetastoreError
 from icecomb.format.private_path import open_part
-from icecomb.format.process import is_own
+from icecomb.format.process import is_alive, is_own
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 from icecomb.format.storage.local import LocalFileSystem
 
@@ -45,8 +45,11 @@ SIGNATURE: Final = "icecomb"
 """``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
 _FOLDER: Final = ".metastore"
 _OPEN: Final = stat.S_IWGRP | stat.S_IWOTH
+_STATE: Final = "server.json"
 _SECRET_BYTES: Final = 32
 _LEAST_NAME: Final = 8
+REMEMBERED: Final = 100
+"""Records of ports, the newest, that are kept although their servers ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class MetastoreFolder:
     def __init__(self, warehouse: Path) -> None:
         self.warehouse = warehouse
         self.home = warehouse / _FOLDER
-        self.state = self.home / "server.json"
+        self.state = self.home / _STATE
         self.log = self.home / "metastore.log"
         self.derby = self.home / "derby"
         self.token = self.home / "token"
@@ -190,16 +193,7 @@ class MetastoreFolder:
 
     def announced(self) -> RunningMetastore | None:
         """Return the contents of the state file, which may be outdated."""
-        try:
-            found = json.loads(self.state.read_bytes())
-            # A server of the first version, which admits everybody, stores its name as a token.
-            name = found["name"] if "name" in found else found["token"]
-            pid, port = int(found["pid"]), int(found["port"])
-            if len(str(name)) < _LEAST_NAME:  # it is looked for in the command of the process
-                return None
-            return RunningMetastore(self.warehouse, pid, port, str(name))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return _announced(self.state)
 
     def write_token(self) -> None:
         """Write a new token, which the next server requires."""
@@ -248,14 +242,16 @@ def publish(server: RunningMetastore) -> None:
     with contextlib.suppress(OSError):
         folder = _ports()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for link in folder.iterdir():
-            if link.name.isdigit() and _at(link) is None:
-                link.unlink(missing_ok=True)
         link = folder / str(server.port)
-        if _at(link) != server:
-            draft = folder / secrets.token_hex(6)
-            draft.symlink_to(server.warehouse, target_is_directory=True)
-            draft.replace(link)
+        if _at(link) == server:
+            return
+        draft = folder / secrets.token_hex(6)
+        draft.symlink_to(server.warehouse, target_is_directory=True)
+        draft.replace(link)
+        links = (each for each in folder.iterdir() if each.name.isdigit())
+        for old in sorted(links, key=lambda each: each.lstat().st_mtime_ns)[:-REMEMBERED]:
+            if _at(old) is None:
+                old.unlink(missing_ok=True)
 
 
 def find(host: str, port: int) -> RunningMetastore | None:
@@ -263,23 +259,40 @@ def find(host: str, port: int) -> RunningMetastore | None:
     return _at(_ports() / str(port)) if host in {"127.0.0.1", "localhost"} else None
 
 
+def record(port: int) -> Path | None:
+    """Return the record of the last embedded metastore of this user at a port, ended or not."""
+    link = _ports() / str(port)
+    return link if link.is_symlink() else None
+
+
+def announces(token: str, port: int) -> bool:
+    """Return whether a live process of this user announced beside a token file that it serves."""
+    return _is_at(port, _announced(Path(token).with_name(_STATE)))
+
+
 def _at(link: Path) -> RunningMetastore | None:
     try:
         server = MetastoreFolder(Path(os.readlink(link))).announced()  # noqa: PTH115 - its own text
     except (OSError, ConfigurationError):
         return None
-    return server if server and server.port == int(link.name) and is_alive(server.pid) else None
+    return server if _is_at(int(link.name), server) else None
 
 
-def is_alive(pid: int) -> bool:
-    """Return whether a process exists."""
+def _is_at(port: int, server: RunningMetastore | None) -> bool:
+    return server is not None and server.port == port and is_alive(server.pid)
+
+
+def _announced(state: Path) -> RunningMetastore | None:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        found = json.loads(state.read_bytes())
+        # A server of the first version, which admits everybody, stores its name as a token.
+        name = found["name"] if "name" in found else found["token"]
+        pid, port = int(found["pid"]), int(found["port"])
+        if len(str(name)) < _LEAST_NAME:  # it is looked for in the command of the process
+            return None
+        return RunningMetastore(state.parent.parent, pid, port, str(name))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _ports() -> Path:

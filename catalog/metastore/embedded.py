@@ -21,14 +21,13 @@ from xml.sax.saxutils import escape
 from icecomb.catalog.configuration.metastore_folder import (
     MetastoreFolder,
     RunningMetastore,
-    is_alive,
     publish,
 )
 from icecomb.catalog.configuration.warehouse import OBJECT_STORES, warehouse_folder
 from icecomb.catalog.java import java_environment, private_cache, require_java
 from icecomb.catalog.metastore.server_jar import class_path, derby_key
 from icecomb.format.errors import ConfigurationError, IcecombError, MetastoreError
-from icecomb.format.process import has_ended, started_at
+from icecomb.format.process import has_ended, is_alive, started_at
 
 IDLE_S: Final = 600
 """Seconds without any connection after which a metastore ends by itself."""
@@ -250,7 +249,7 @@ def _failure(folder: MetastoreFolder, what: str) -> MetastoreError:
 def _end(pid: int, folder: MetastoreFolder) -> None:
     started = started_at(pid)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's by now
             os.kill(pid, number)
         deadline = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < deadline:

@@ -7,9 +7,11 @@ import json
 import os
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog import metastore as embedded
+from icecomb.catalog.configuration import metastore_folder
 from icecomb.catalog.configuration.metastore_folder import KIND, SIGNATURE, MetastoreFolder
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
@@ -92,6 +95,8 @@ def test_the_token_is_its_owners_alone_and_on_no_command_line(metastore):
 def test_a_wrong_token_is_refused_and_the_right_one_admitted(metastore, tmp_path):
     right = find_token(str(metastore.token_file), KIND, SIGNATURE)
     wrong = tmp_path / "wrong"
+    state = metastore.token_file.with_name("server.json")
+    (tmp_path / state.name).write_bytes(state.read_bytes())
     wrong.write_bytes(token_file(DelegationToken(right.identifier, b"0" * 64, SIGNATURE), KIND))
     settings = {**metastore.client_settings, "hadoop.token.files": str(wrong)}
     with (
@@ -102,6 +107,50 @@ def test_a_wrong_token_is_refused_and_the_right_one_admitted(metastore, tmp_path
     wrong.write_bytes(metastore.token_file.read_bytes())
     with HiveClient(metastore.uri, ConnectionSettings.of(settings)) as client:
         assert "default" in client.databases()
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_login_that_is_relayed_from_another_port_is_not_valid(metastore, monkeypatch, lies):
+    """Whoever has the port of an ended metastore may relay to its successor, with the same realm or the client's."""
+    monkeypatch.setattr(metastore_folder, "announces", lambda *_: True)
+    said = []
+
+    def relay(listener):
+        with (
+            listener.accept()[0] as victim,
+            socket.create_connection(("127.0.0.1", metastore.port)) as server,
+        ):
+            sides = [(victim, server)] * 2 + [(server, victim), (victim, server), (server, victim)]
+            for source, target in sides:
+                status, size = struct.unpack(">BI", _exactly(source, 5))
+                body = _exactly(source, size)
+                said.append((status, body))
+                if lies:
+                    new = str(listener.getsockname()[1]).encode()
+                    body = body.replace(str(metastore.port).encode(), new)
+                target.sendall(struct.pack(">BI", status, len(body)) + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        relaying = pool.submit(relay, listener)
+        settings = ConnectionSettings.of(metastore.client_settings)
+        expected = "belongs to" if lies else "is not the server at"
+        with (
+            HiveClient(f"thrift://127.0.0.1:{listener.getsockname()[1]}", settings) as client,
+            pytest.raises(UnreachableError, match=expected),
+        ):
+            client.databases()
+        with contextlib.suppress(OSError):
+            relaying.result(30)
+    assert all(status != 5 for status, _ in said)
+
+
+def _exactly(plug, size):
+    found = b""
+    while len(found) < size:
+        if not (part := plug.recv(size - len(found))):
+            raise ConnectionResetError
+        found += part
+    return found
 
 
 def test_the_owners_clients_get_in_by_the_address_alone(metastore, monkeypatch, tmp_path):

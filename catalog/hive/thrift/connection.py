@@ -61,7 +61,8 @@ class Connection:
                 uri=uri,
             ) from error
         peer = plug.getpeername()
-        self.server = f"{peer[0]}:{peer[1]} {servers.life(uri)}"
+        self._address = f"{peer[0]}:{peer[1]}"
+        self.server = f"{self._address} {servers.life(uri)}"
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         # A busy server may take a while for its first answers; another service never gives them.
@@ -181,7 +182,7 @@ class Connection:
             ) from error
 
     def _introduce(self, host: str, settings: ConnectionSettings) -> None:
-        if (sasl := settings.sasl or _own(self.uri)) is not None:
+        if (sasl := settings.sasl or self._own()) is not None:
             self._authenticate(host, sasl, settings)
         if settings.user is None:
             return
@@ -206,8 +207,50 @@ class Connection:
                 uri=self.uri,
             ) from error
 
+    def _own(self) -> SaslSettings | None:
+        """Return the login to this user's embedded metastore; None for a server of others.
+
+        Where one was, another user of the machine may listen by now.
+        """
+        if not self._address.startswith(("127.", "::1:", "::ffff:127.")):
+            return None
+        from icecomb.catalog.configuration.metastore_folder import find, record
+
+        port = endpoint(self.uri)[1]
+        if found := find("127.0.0.1", port):
+            self._servers.embedded.add(self.uri)
+            return SaslSettings.of(found.client_settings)
+        if (was := record(port)) or self.uri in self._servers.embedded:
+            raise UnreachableError(
+                f"{self.uri} is the address of an embedded metastore of yours that has ended: who "
+                "answers there now may be anybody, and was sent nothing",
+                hint="Name its warehouse instead of its address (`icecomb metastore start` prints "
+                "the new one)"
+                + (f"; if another metastore has the port now, delete {was}." if was else "."),
+                uri=self.uri,
+            )
+        return None
+
+    def _digest(self, token: DelegationToken, sasl: SaslSettings) -> Mechanism:
+        """Return the login by a token; with an embedded metastore's, to that server only."""
+        from icecomb.catalog.configuration.metastore_folder import SIGNATURE, announces
+        from icecomb.catalog.hive.thrift.transport.sasl import Digest
+
+        if token.service != SIGNATURE:
+            return Digest(token, sasl.protection)
+        port = endpoint(self.uri)[1]
+        if not any(announces(each, port) for each in sasl.token_files):
+            raise UnreachableError(
+                f"The embedded metastore whose token would be sent to {self.uri} has ended, or "
+                "been started again at another port: nothing was sent",
+                hint="Name its warehouse instead of its address (`icecomb metastore start` prints "
+                "the new one).",
+                uri=self.uri,
+            )
+        return Digest(token, sasl.protection, realm=self._address)
+
     def _authenticate(self, host: str, sasl: SaslSettings, settings: ConnectionSettings) -> None:
-        from icecomb.catalog.hive.thrift.transport.sasl import Digest, Kerberos, negotiate
+        from icecomb.catalog.hive.thrift.transport.sasl import Kerberos, negotiate
 
         mechanism: Mechanism
         token = sasl.token
@@ -215,12 +258,14 @@ class Connection:
             token = self._token_of(sasl.proxy_user, sasl, settings)
         try:
             if token is not None:
-                mechanism = Digest(token, sasl.protection)
+                mechanism = self._digest(token, sasl)
             else:
                 mechanism = Kerberos(
                     sasl.service_at(host), sasl.principal, sasl.keytab, sasl.protection
                 )
             negotiate(self._transport, mechanism)
+        except UnreachableError:
+            raise
         except MetastoreError as error:
             raise UnreachableError(
                 f"The metastore {self.uri} rejected the login: {error.message}",
@@ -254,14 +299,6 @@ class Connection:
             ) from error
         finally:
             own.close()
-
-
-def _own(uri: str) -> SaslSettings | None:
-    """Return the SASL settings of this user's embedded metastore; None if there is none."""
-    from icecomb.catalog.configuration.metastore_folder import find
-
-    found = find(*endpoint(uri))
-    return SaslSettings.of(found.client_settings) if found else None
 
 
 def endpoint(uri: str) -> tuple[str, int]:

@@ -54,9 +54,14 @@ class KnownServer:
 
 
 class KnownServers:
-    """The servers of one client; used by all of its threads."""
+    """The servers of one client; used by all of its threads.
+
+    Attributes:
+        embedded: Addresses that were found to be embedded metastores of this user.
+    """
 
     def __init__(self) -> None:
+        self.embedded: set[str] = set()
         self._pid = os.getpid()
         self._guard = threading.Lock()
         self._servers: dict[str, KnownServer] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_t
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-PROTOCOL: Final = 37
+PROTOCOL: Final = 38
 """The version of the protocol, part of the greeting: bridge and planner must agree."""
 
 _SCALARS = frozenset({str, int, bool, float, types.NoneType})

@@ -1,8 +1,11 @@
-"""JSON lines over a loopback socket: a token first, then alternating requests and answers.
+"""JSON lines over a loopback socket: proofs first, then alternating requests and answers.
 
 The child's stdin and stdout are not used, because anything a library prints would break the
-protocol. A client with the token is greeted by a line, so that the bridge knows that its connection
-is served before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
+protocol. Both sides prove that they know a token, which neither sends, as other users of the
+machine can connect to the port and, when this process has died, listen at it. The bridge sends a
+nonce; the planner answers with one of its own and ``proof("planner", ...)`` in one line; the bridge
+sends ``proof("bridge", ...)`` and is greeted by a line, so that it knows that its connection is
+served before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
 Closing a connection, or the client's side of it, cancels its request; see `cancellation`.
 """
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import secrets
 import selectors
 import socket
 import threading
@@ -32,6 +36,8 @@ Handler = Callable[[dict[str, Any]], Answer]
 
 _log = logging.getLogger(__name__)
 _MAX_STRANGERS: Final = 16
+NONCE: Final = 32
+"""Hexadecimal digits of each side's nonce."""
 TOKEN_S: Final = 5.0
 _PAUSE_S: Final = 0.2
 
@@ -39,17 +45,17 @@ _PAUSE_S: Final = 0.2
 class Server:
     """A server that answers the methods in `handlers` to clients that know `token`.
 
-    Other users of the machine can reach the port, too. Without the token they hold one of a few
-    connections for a few seconds: the oldest is closed when there are too many.
+    Without the token a client holds one of a few connections for a few seconds: the oldest is
+    closed when there are too many.
 
     Args:
         handlers: The function of each method, from its params to JSON.
-        token: The first line of every connection.
+        token: The secret shared with the bridge.
     """
 
     def __init__(self, handlers: Mapping[str, Handler], token: str) -> None:
         self._handlers = handlers
-        self._token = f"{token}\n".encode()
+        self._token = token
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         # an ordered set
         self._strangers: dict[socket.socket, None] = {}
@@ -110,7 +116,7 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         with connection:
             try:
-                known = hmac.compare_digest(_first(connection, len(self._token)), self._token)
+                known = self._knows(connection)
             except OSError:
                 return
             finally:
@@ -127,6 +133,15 @@ class Server:
                 # the bridge disconnected: it repeats the request on a new connection if needed
                 _log.debug("connection lost", exc_info=True)
 
+    def _knows(self, connection: socket.socket) -> bool:
+        """Prove knowledge of the token, and return whether the other end proves it, too."""
+        deadline = time.monotonic() + TOKEN_S
+        theirs = _first(connection, NONCE + 1, deadline).decode("ascii", "replace")[:NONCE]
+        ours = secrets.token_hex(NONCE // 2)
+        connection.sendall(f"{ours}{proof(self._token, 'planner', theirs, ours)}\n".encode())
+        expected = f"{proof(self._token, 'bridge', theirs, ours)}\n".encode()
+        return hmac.compare_digest(_first(connection, len(expected), deadline), expected)
+
     def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:
         for line in requests:
             for part in answer(self._handlers, line, requests, lambda: self._watched(connection)):
@@ -139,9 +154,14 @@ class Server:
             yield
 
 
-def _first(connection: socket.socket, count: int) -> bytes:
-    """Read the first bytes of a connection, fewer if it ends."""
-    deadline = time.monotonic() + TOKEN_S
+def proof(token: str, side: str, bridge_nonce: str, planner_nonce: str) -> str:
+    """Return the proof that a side, ``bridge`` or ``planner``, knows the token."""
+    message = f"{side} {bridge_nonce} {planner_nonce}".encode()
+    return hmac.new(token.encode(), message, "sha256").hexdigest()
+
+
+def _first(connection: socket.socket, count: int, deadline: float) -> bytes:
+    """Read the next bytes of a connection, fewer if it ends."""
     found = b""
     while len(found) < count:
         connection.settimeout(max(0.001, deadline - time.monotonic()))

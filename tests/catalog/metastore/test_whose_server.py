@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from icecomb.catalog.configuration.metastore_folder import MetastoreFolder, RunningMetastore
-from icecomb.catalog.configuration.warehouse import warehouse_folder
+from icecomb.catalog.configuration import metastore_folder
+from icecomb.catalog.configuration.metastore_folder import (
+    MetastoreFolder,
+    RunningMetastore,
+    find,
+    publish,
+    record,
+)
 from icecomb.catalog.hive.thrift import client
+from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.metastore import embedded
 from icecomb.format.errors import ConfigurationError, MetastoreError
-from tests.peers.other_user import give_away
+from icecomb.format.process import is_alive
+from tests.peers.other_user import SOMEBODY, give_away
 
 
 class Client:
@@ -68,79 +83,129 @@ def test_a_name_that_any_command_has_is_no_server_s(tmp_path: Path) -> None:
     assert folder.announced() is None
 
 
+def _announce(lake: Path, port: int, pid: int | None = None) -> RunningMetastore:
+    folder = MetastoreFolder(lake)
+    folder.make()
+    folder.write_token()
+    content = {"pid": pid or os.getpid(), "port": port, "name": "icecomb-1"}
+    folder.state.write_text(json.dumps(content))
+    found = folder.announced()
+    assert found is not None
+    return found
+
+
 @pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which others may rename everything."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    folder.chmod(0o777)
-    return folder
+def listener(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[socket.socket]:
+    """Somebody at a port that an embedded metastore of this user may have had."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        found.settimeout(10)
+        yield found
 
 
-def test_files_that_others_could_exchange_are_in_the_users_own_folder(shared: Path) -> None:
-    lake = shared / "a lake"
-    folder = MetastoreFolder(warehouse_folder(lake, create=True))
-    assert folder.home.is_relative_to(shared.parent / "data")
-    assert (folder.location, folder.text) == (lake.as_uri(), str(lake))
-    assert warehouse_folder(folder.warehouse) == folder.warehouse
-    folder.make()
-    assert [*lake.iterdir()] == []
-    folder.sign()
-    folder.sign()
-    assert [path.name for path in lake.iterdir()] == [".metastore"]
-    for part in (folder.home, *folder.home.parents):
-        if part.is_relative_to(shared.parent / "data"):
-            assert part.stat().st_mode & 0o777 == 0o700
-    shared.chmod(0o1777)
-    assert warehouse_folder(lake) == lake
+def _was_sent(listener: socket.socket) -> bytes:
+    connection, _ = listener.accept()
+    with connection:
+        return connection.recv(100)
 
 
-def test_a_missing_folder_is_judged_once_it_is_made(
-    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+def test_nothing_is_sent_to_who_has_the_port_of_an_ended_metastore(
+    listener: socket.socket, tmp_path: Path
 ) -> None:
-    mask = os.umask(0)
-    try:
-        folder = warehouse_folder(tmp_path / "open" / "lake", create=True)
-    finally:
-        os.umask(mask)
-    assert folder.is_relative_to(tmp_path / "data")
+    port = listener.getsockname()[1]
+    uri = f"thrift://localhost:{port}"
+    publish(_announce(tmp_path / "lake", port))
+    assert find("127.0.0.1", port) is not None
+    (tmp_path / "lake/.metastore/server.json").unlink()
+    # the next one of this user does not make it fall into oblivion
+    publish(_announce(tmp_path / "other", 7))
+    link = record(port)
+    assert link is not None
+    with HiveClient(uri) as client, pytest.raises(UnreachableError, match="has ended") as caught:
+        client.databases()
+    assert caught.value.hint is not None
+    assert str(link) in caught.value.hint
+    assert _was_sent(listener) == b""
+    # a metastore of somebody else took the port, and the user said so
+    link.unlink()
+    timeout = ConnectionSettings(connect_timeout_s=0.1, user="me")
+    with HiveClient(uri, timeout) as client, pytest.raises(UnreachableError, match="Thrift"):
+        client.databases()
+    assert b"set_ugi" in _was_sent(listener)
 
 
-def test_a_shared_warehouse_has_one_owner(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sign = shared / "lake" / ".metastore"
-    sign.mkdir(parents=True)
-    give_away(sign, monkeypatch)
-    with pytest.raises(ConfigurationError, match="belongs to the user"):
-        MetastoreFolder(warehouse_folder(shared / "lake"))
-
-
-def test_a_database_that_is_not_there_is_not_replaced_by_an_empty_one(shared: Path) -> None:
-    (shared / "lake" / ".metastore" / "derby").mkdir(parents=True)
-    folder = MetastoreFolder(warehouse_folder(shared / "lake"))
-    with pytest.raises(ConfigurationError, match="could exchange") as caught:
-        folder.make()
-    assert f"move that folder to {folder.home}" in str(caught.value.hint)
-    (shared / "lake" / ".metastore" / "derby").rename(folder.derby)
-    folder.make()
-
-
-def test_a_link_of_another_user_names_no_warehouse(
-    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_client_remembers_by_itself_what_was_at_an_address(
+    listener: socket.socket, tmp_path: Path
 ) -> None:
-    (shared / "lake").symlink_to(tmp_path)
-    shared.chmod(0o1777)
-    assert warehouse_folder(shared / "lake") == shared / "lake"
-    give_away(shared / "lake", monkeypatch)
-    if os.geteuid() == 0:
-        with pytest.raises(ConfigurationError, match="made the link"):
-            warehouse_folder(shared / "lake")
+    port = listener.getsockname()[1]
+    publish(_announce(tmp_path / "lake", port))
+    timeout = ConnectionSettings(connect_timeout_s=0.1, user="me")
+    with HiveClient(f"thrift://127.0.0.1:{port}", timeout) as client:
+        with pytest.raises(UnreachableError, match="during authentication"):
+            client.databases()
+        shutil.rmtree(tmp_path / "state")
+        _was_sent(listener)
+        with pytest.raises(UnreachableError, match="has ended"):
+            client.databases()
+        assert _was_sent(listener) == b""
 
 
-def test_a_data_folder_that_others_could_exchange_is_refused(shared: Path) -> None:
-    folder = MetastoreFolder(warehouse_folder(shared / "lake", create=True))
-    folder.make()
-    (shared.parent / "data").chmod(0o777)
-    with pytest.raises(ConfigurationError, match="others may write to it") as caught:
-        MetastoreFolder(warehouse_folder(shared / "lake"))
-    assert "XDG_DATA_HOME" in str(caught.value.hint)
+def test_a_token_is_for_the_announced_port_of_a_live_process_only(
+    listener: socket.socket, tmp_path: Path
+) -> None:
+    port = listener.getsockname()[1]
+    server = _announce(tmp_path, port)
+    settings = ConnectionSettings.of(server.client_settings)
+    _announce(tmp_path, port + 1 if port < 60_000 else port - 1)
+    with HiveClient(server.uri, settings) as client:
+        with pytest.raises(UnreachableError, match="nothing was sent") as caught:
+            client.databases()
+        assert caught.value.hint is not None
+        assert "Name its warehouse" in caught.value.hint
+        assert _was_sent(listener) == b""
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        _announce(tmp_path, port, ended.pid)
+        with pytest.raises(UnreachableError, match="nothing was sent"):
+            client.databases()
+        assert _was_sent(listener) == b""
+
+
+def test_the_newest_ports_are_remembered_and_all_that_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(metastore_folder, "REMEMBERED", 2)
+    publish(_announce(tmp_path / "lives", 1))
+    for port in (2, 3, 4, 5):
+        publish(_announce(tmp_path / "ends", port))
+    assert [port for port in range(1, 6) if record(port)] == [1, 4, 5]
+    assert find("127.0.0.1", 1) is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has processes of others")
+def test_another_user_s_process_is_not_ours(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "read line", "icecomb-1"], stdin=subprocess.PIPE, user=SOMEBODY
+    ) as theirs:
+        assert not is_alive(theirs.pid)
+        _announce(lake, 1, theirs.pid)
+        assert embedded.status(lake) is None
+        assert not embedded.stop(lake)
+        assert theirs.poll() is None
+        theirs.kill()
+
+
+def test_a_process_that_may_not_be_signaled_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert not is_alive(os.getpid())
+    lake = tmp_path / "lake"
+    _announce(lake, 1)
+    assert not embedded.stop(lake)
+    embedded._end(os.getpid(), MetastoreFolder(lake))

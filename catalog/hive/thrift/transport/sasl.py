@@ -171,11 +171,15 @@ class Digest:
     Args:
         protection: As of `Kerberos`: what a server offers does not count here, as nothing proves
             who offers it.
+        realm: The realm that the server must have: its address, where a login that is relayed to
+            another server must not be valid.
     """
 
     name = "DIGEST-MD5"
 
-    def __init__(self, token: DelegationToken, protection: str | None = None) -> None:
+    def __init__(
+        self, token: DelegationToken, protection: str | None = None, realm: str | None = None
+    ) -> None:
         if protection not in {None, "auth"}:
             raise SaslError(
                 f"hadoop.rpc.protection asks for {protection}, and with a delegation token icecomb "
@@ -185,6 +189,7 @@ class Digest:
             )
         self._user = base64.b64encode(token.identifier).decode()
         self._password = base64.b64encode(token.password).decode()
+        self._realm = realm
         self._expected: str | None = None
         self.complete = False
 
@@ -210,6 +215,12 @@ class Digest:
         if "nonce" not in told:
             raise _not_digest()
         realm, nonce, mine = told.get("realm", ""), told["nonce"], secrets.token_hex(16)
+        if self._realm not in {None, realm}:
+            raise SaslError(
+                f"it is not the server at {self._realm} but says that it is at {one_line(realm)!r}",
+                hint="Name its warehouse instead of its address; one that an older version of "
+                "icecomb started has to be stopped first: `icecomb metastore stop`.",
+            )
         target = "null/default"
         secret = _md5(f"{self._user}:{realm}:{self._password}".encode())
         first = _md5(secret + f":{nonce}:{mine}".encode()).hex()

@@ -128,8 +128,11 @@ final class Admission {
       send(door, BAD, (refusal + ", by " + MECHANISM).getBytes(StandardCharsets.UTF_8));
       throw new SaslException("another mechanism");
     }
+    // Clients of icecomb compare the realm with the address: a login that is relayed here is not valid.
+    Map<String, String> properties =
+        Map.of(Sasl.QOP, "auth", "com.sun.security.sasl.digest.realm", door.address());
     SaslServer server =
-        Sasl.createSaslServer(MECHANISM, null, "default", Map.of(Sasl.QOP, "auth"), this::answer);
+        Sasl.createSaslServer(MECHANISM, null, "default", properties, this::answer);
     while (!server.isComplete()) {
       byte[] response = message(door, OK);
       byte[] challenge;
@@ -222,6 +225,11 @@ final class Admission {
 
     Door(TSocket connection) {
       this.connection = connection;
+    }
+
+    String address() {
+      Socket plug = connection.getSocket();
+      return plug.getLocalAddress().getHostAddress() + ":" + plug.getLocalPort();
     }
 
     byte first() throws TTransportException {

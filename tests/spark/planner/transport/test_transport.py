@@ -21,7 +21,7 @@ from icecomb.format.errors import NoSuchTableError, OperationCanceledError
 from icecomb.spark.planner.protocol.message import PROTOCOL
 from icecomb.spark.planner.transport import transport
 from icecomb.spark.planner.transport.pages import lines_of, read_message
-from icecomb.spark.planner.transport.transport import Hangups, Server, answer
+from icecomb.spark.planner.transport.transport import NONCE, Hangups, Server, answer, proof
 
 TOKEN = "5ec7e7"  # noqa: S105 - of a planner that lives for one test
 
@@ -50,7 +50,13 @@ class Connection:
     def __init__(self, port, token=TOKEN):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=300)
         self.lines = self.socket.makefile("rwb")
-        self.lines.write(f"{token}\n".encode())
+        mine = "0" * NONCE
+        self.lines.write(f"{mine}\n".encode())
+        self.lines.flush()
+        said = self.lines.readline().decode().strip()
+        theirs, self.proof = said[:NONCE], said[NONCE:]
+        self.proves = self.proof == proof(token, "planner", mine, theirs)
+        self.lines.write(f"{proof(token, 'bridge', mine, theirs)}\n".encode())
         self.lines.flush()
         self.greeting = json.loads(self.lines.readline() or "null")
 
@@ -128,10 +134,27 @@ def test_a_planner_without_a_token_says_who_starts_planners():
     assert "started by icecomb's bridge" in err
 
 
-def test_a_wrong_token_gets_no_answer_at_all(server):
+def test_a_wrong_token_gets_no_greeting(server):
     connection = Connection(server.port, "5ec7e8")
-    assert connection.greeting is None
+    assert (connection.proves, connection.greeting) == (False, None)
     connection.close()
+
+
+def test_the_planner_proves_that_it_is_the_planner_and_not_by_what_the_bridge_says(server):
+    """Both nonces are in both proofs: one of another connection, or of the other side, is none."""
+    first, second = Connection(server.port), Connection(server.port)
+    assert first.proves
+    assert second.proves
+    assert first.proof != second.proof
+    with socket.create_connection(("127.0.0.1", server.port)) as echoing:
+        lines = echoing.makefile("rwb")
+        lines.write(b"0" * NONCE + b"\n")
+        lines.flush()
+        lines.write(lines.readline()[NONCE:])
+        lines.flush()
+        assert lines.readline() == b""
+    for each in (first, second):
+        each.close()
 
 
 def test_a_connection_is_greeted_so_that_the_bridge_knows_that_it_is_served(server):
@@ -149,17 +172,17 @@ def test_strangers_who_say_nothing_are_put_out_after_a_while(server, monkeypatch
 
 def test_a_stranger_who_says_one_byte_at_a_time_is_put_out_as_well(monkeypatch):
     monkeypatch.setattr(transport, "TOKEN_S", 0.5)
-    server = Server({}, "x" * 100)
+    server = Server({}, TOKEN)
     server.start()
     stranger = socket.create_connection(("127.0.0.1", server.port), timeout=0.1)
     sent = 0
     with suppress(ConnectionError):
-        while sent < 90:
+        while sent < NONCE:
             sent += stranger.send(b"x")
             with suppress(TimeoutError):
                 assert stranger.recv(1) == b""
                 break
-    assert sent < 90
+    assert sent < NONCE
     stranger.close()
     server.close()
 

@@ -37,3 +37,11 @@ def test_what_is_no_proof_is_refused(proof):
     with pytest.raises(SaslError):
         one.answer(proof)
     assert not one.complete
+
+
+def test_a_login_for_one_server_is_not_made_with_another() -> None:
+    """Who listens at an old port could relay it to the new server."""
+    token = DelegationToken(b"alice", b"secret")
+    assert b'realm="x"' in Digest(token, realm="x").answer(CHALLENGE)
+    with pytest.raises(SaslError, match="is not the server at y"):
+        Digest(token, realm="y").answer(CHALLENGE)

@@ -2,23 +2,33 @@ package org.icecomb.spark.planner;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
 import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 
 /**
  * The Python child process that makes all decisions about tables.
  *
  * <p>It ends when its standard input is closed, which the operating system does when this JVM ends
- * for any reason. Its port is on the loopback interface only, and it serves only clients that know
- * the token in its environment.
+ * for any reason. Its port is on the loopback interface only, and it serves only clients that prove
+ * to know the token in its environment. It proves that, too: when it has died, a process of another
+ * user may listen at its port.
  */
 final class PlannerProcess {
 
@@ -32,6 +42,8 @@ final class PlannerProcess {
   private static final int CONNECT_MS = 5_000;
   private static final int GREETING_MS = 10_000;
   private static final int PAUSE_MS = 200;
+  private static final int NONCE_BYTES = 16;
+  private static final int LONGEST_PROOF = 1_000;
   private static final int DYING_MS = 1_000;
   private static final int KEPT_ERROR_CHARS = 4_000;
 
@@ -52,16 +64,12 @@ final class PlannerProcess {
    * @throws PlannerException if it cannot be started, with its output
    */
   static PlannerProcess start(String python) {
-    byte[] secret = new byte[24];
-    new SecureRandom().nextBytes(secret);
-    StringBuilder token = new StringBuilder();
-    for (byte b : secret) {
-      token.append(String.format("%02x", b));
-    }
+    String token = random(24);
     ProcessBuilder builder = new ProcessBuilder(python, "-c", START);
-    builder.environment().put("ICECOMB_PLANNER_TOKEN", token.toString());
+    builder.environment().put("ICECOMB_PLANNER_TOKEN", token);
     // the processes that it starts import nothing from there, either (Python 3.11)
     builder.environment().put("PYTHONSAFEPATH", "1");
+    builder.environment().computeIfPresent("PYTHONPATH", (name, path) -> withoutHere(path));
     Process process;
     try {
       process = builder.start();
@@ -86,7 +94,16 @@ final class PlannerProcess {
           }
         });
     return new PlannerProcess(
-        process, token.toString(), awaitPort(python, process, firstLine, errors, copied));
+        process, token, awaitPort(python, process, firstLine, errors, copied));
+  }
+
+  /** A PYTHONPATH without the working directory, for which empty entries stand, too. */
+  private static String withoutHere(String path) {
+    String kept =
+        Arrays.stream(path.split(File.pathSeparator))
+            .filter(each -> !Path.of(each).normalize().toString().isEmpty())
+            .collect(Collectors.joining(File.pathSeparator));
+    return kept.isEmpty() ? null : kept;
   }
 
   private static int awaitPort(
@@ -189,14 +206,46 @@ final class PlannerProcess {
   private PlannerSocket greeted() throws IOException {
     PlannerSocket socket = new PlannerSocket(port, CONNECT_MS);
     try {
-      socket.write((token + "\n").getBytes(StandardCharsets.UTF_8));
+      if (!process.isAlive()) {
+        throw new IOException("the planner has ended");
+      }
+      long patience = Math.min(GREETING_MS, patienceMs());
+      String ours = random(NONCE_BYTES);
+      socket.write(ascii(ours + "\n"));
+      byte[] told = socket.readLine(patience, LONGEST_PROOF);
+      String theirs = new String(told, 0, Math.min(told.length, ours.length()), StandardCharsets.US_ASCII);
+      if (!MessageDigest.isEqual(told, ascii(theirs + proof("planner", ours, theirs)))) {
+        throw new IOException("another process answers at the planner's port");
+      }
+      socket.write(ascii(proof("bridge", ours, theirs) + "\n"));
       // After the greeting, the periodic check of the process ends a wait for a hanging planner.
-      socket.readLine(Math.min(GREETING_MS, patienceMs()));
+      socket.readLine(patience);
       return socket;
     } catch (IOException e) {
       socket.close();
       throw e;
     }
+  }
+
+  /** The proof that one side knows the token, valid on one connection. */
+  private String proof(String side, String ours, String theirs) {
+    try {
+      Mac mac = Mac.getInstance("HmacSHA256");
+      mac.init(new SecretKeySpec(ascii(token), "HmacSHA256"));
+      return HexFormat.of().formatHex(mac.doFinal(ascii(side + " " + ours + " " + theirs)));
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static String random(int count) {
+    byte[] bytes = new byte[count];
+    new SecureRandom().nextBytes(bytes);
+    return HexFormat.of().formatHex(bytes);
+  }
+
+  private static byte[] ascii(String text) {
+    return text.getBytes(StandardCharsets.US_ASCII);
   }
 
   private static void pause() throws InterruptedWaitException {

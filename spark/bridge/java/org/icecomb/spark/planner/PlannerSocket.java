@@ -69,6 +69,11 @@ final class PlannerSocket implements Closeable {
 
   /** The bytes before the next line feed. */
   byte[] readLine(long timeoutMs) throws IOException {
+    return readLine(timeoutMs, Integer.MAX_VALUE);
+  }
+
+  /** The bytes before the next line feed, of whom is not trusted yet. */
+  byte[] readLine(long timeoutMs, int longest) throws IOException {
     long deadline = deadline(timeoutMs);
     ByteArrayOutputStream line = new ByteArrayOutputStream();
     while (true) {
@@ -81,6 +86,9 @@ final class PlannerSocket implements Closeable {
         }
       }
       line.write(in.array(), from, in.remaining());
+      if (line.size() > longest) {
+        throw new IOException("a line is too long");
+      }
       in.clear();
       int count = channel.read(in);
       in.flip();

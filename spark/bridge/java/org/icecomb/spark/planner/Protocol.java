@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Protocol {
 
   /** The version of the protocol; bridge and planner must agree. */
-  static final int VERSION = 37;
+  static final int VERSION = 38;
 
   private Protocol() {}
 
