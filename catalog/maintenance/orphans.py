@@ -369,7 +369,7 @@ def _check_location(table: Table, name: str) -> None:
     if beside not in own.values() and not beside.startswith(f"{folder}metadata/"):
         problem = f"and its metadata file is not there: {pointer}"
     elif folder not in own.values():
-        problem = f"and by its catalog these: {', '.join(own)}"
+        problem = f"and by its catalog these: {', '.join(own) or 'none without links of others'}"
     else:
         return
     raise ValidationError(

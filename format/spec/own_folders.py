@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
-from icecomb.format.storage.location import PARTS, linked_texts, not_below, outside
+from icecomb.format.storage.local import trusted_path
+from icecomb.format.storage.location import PARTS, linked_texts, not_below, outside, plain_texts
 from icecomb.format.storage.storage_property import OWN_PREFIXES
 
 if TYPE_CHECKING:
@@ -52,14 +53,18 @@ class OwnFolders:
             named = {_start(one): one for one in named_folders(self._metadata)}
             others = outside(allowed, named, properties)
             given += [one for start, one in named.items() if start not in others]
-        warehouse = _start(properties.get("warehouse", ""))
-        *places, root = map(_start, linked_texts([*map(_start, given), warehouse], properties))
-        is_local = [place.startswith("/") for place in places]
+        (root,) = linked_texts([_start(properties.get("warehouse", ""))], properties)
+        plain = _plain(given, properties)
+        is_local = [start.startswith("/") for start in plain]
+        found: dict[str, str] = {}
+        for start in sorted({*plain}, key=len):
+            place = _place(start, found)
+            if place and re.sub(PARTS, r"\g<path>", place) != "/" and not root.startswith(place):
+                found[start] = place
         return {
-            one: place
-            for number, (one, place) in enumerate(zip(given, places, strict=True))
-            if re.sub(PARTS, r"\g<path>", place) != "/"
-            and not root.startswith(place)
+            one: found[start]
+            for number, (one, start) in enumerate(zip(given, plain, strict=True))
+            if start in found
             and (is_local[0] or not is_local[number] or number >= len(self._vouched))
         }
 
@@ -79,6 +84,20 @@ class OwnFolders:
         found = [one for one in locations if name.fullmatch(one.rpartition("/")[2])]
         outside = self.outside(found)
         return [one for one in found if one not in outside]
+
+
+def _place(start: str, above: Mapping[str, str]) -> str | None:
+    """Return the text that paths below a folder begin with; None if a stranger's link is there.
+
+    Below another folder of the table no link is followed: whoever writes there makes them.
+    """
+    for one, place in above.items():
+        if start.startswith(one):
+            return place + start[len(one) :]
+    if not start.startswith("/"):
+        return start
+    path = trusted_path(start)
+    return None if path is None else _start(path)
 
 
 def named_folders(metadata: TableMetadata) -> list[str]:
@@ -103,7 +122,8 @@ def confirmed(
     """Return those folders of new metadata that a catalog may vouch for from now on.
 
     Whoever commits vouches for what the metadata before did not name. What it named may be
-    anybody's, unless it is in a folder that the catalog vouches for already.
+    anybody's, unless the catalog vouches for that folder already; one inside of such a folder
+    may become a link that leads out of it.
 
     Args:
         wanted: Folders that the new metadata names.
@@ -111,12 +131,11 @@ def confirmed(
         before: The folders that the metadata before the commit named.
         properties: Properties of the `FileIO`, which name the HDFS clusters.
     """
-    known = {_start(one): one for one in vouched if one}
-    named = {*map(_start, before)}.difference(known)
-    given = {_start(one): one for one in wanted}
-    doubtful = [start for start in given if start in named]
-    others = outside(known.values(), doubtful, properties) if doubtful else frozenset()
-    return {one for one in wanted if _start(one) not in others}
+    given = [*wanted]
+    known = {*_plain(filter(None, vouched), properties)}
+    doubtful = {*_plain(before, properties)} - known
+    pairs = zip(given, _plain(given, properties), strict=True)
+    return {one for one, start in pairs if start not in doubtful}
 
 
 def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, str]:
@@ -135,6 +154,10 @@ def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, 
             if len(json.dumps([*kept])) > _MOST_CHARACTERS:
                 return {}
     return {FORMER_FOLDERS.key: json.dumps([*kept])} if len(kept) > len(known) else {}
+
+
+def _plain(folders: Iterable[str], properties: Mapping[str, str]) -> list[str]:
+    return [_start(one) for one in plain_texts(map(_start, folders), properties)]
 
 
 def _start(folder: str) -> str:

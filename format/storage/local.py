@@ -523,7 +523,9 @@ def _delete(name: str, folder: int) -> OSError | None:
 
 
 @contextmanager
-def _opened(folder: str, made: set[str] | None = None) -> Iterator[int]:
+def _opened(
+    folder: str, made: set[str] | None = None, real: list[str] | None = None
+) -> Iterator[int]:
     """Open a folder by its absolute path, part by part, so that nobody can exchange a part.
 
     PermissionError is raised if a part is a link that another user made, root aside.
@@ -531,7 +533,9 @@ def _opened(folder: str, made: set[str] | None = None) -> Iterator[int]:
     Args:
         folder: The path.
         made: Gets the paths of folders that were missing, and are created; None to create none.
+        real: Gets the parts of the path without links, up to the first that is missing.
     """
+    real = [] if real is None else real
     parts = [part for part in reversed(folder.split("/")) if part]
     # the parts of the path itself; those of links follow
     written = len(parts)
@@ -544,6 +548,7 @@ def _opened(folder: str, made: set[str] | None = None) -> Iterator[int]:
                 following = os.open(part, _SEARCH | os.O_NOFOLLOW, dir_fd=found)
             except FileNotFoundError:
                 if made is None or len(parts) >= written:
+                    real += [part, *reversed(parts)]
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=found)
@@ -566,12 +571,29 @@ def _opened(folder: str, made: set[str] | None = None) -> Iterator[int]:
                     raise _no_folder(folder, _above(folder, written), part, found) from error
                 parts += [each for each in reversed(target.split("/")) if each]
                 following = os.open("/" if target.startswith("/") else ".", _SEARCH, dir_fd=found)
+                real[:] = [] if target.startswith("/") else real
+            else:
+                real[:] = real[:-1] if part == ".." else [*real, part]
             # the descriptor must not be closed twice if an interrupt comes between
             found, last = following, found
             os.close(last)
         yield found
     finally:
         os.close(found)
+
+
+def trusted_path(folder: str) -> str | None:
+    """Return the path of a folder, which may be missing, without links; see `_opened`.
+
+    None if a part of it is a link of another user, or nothing that can be gone through.
+    """
+    real: list[str] = []
+    try:
+        with suppress(FileNotFoundError), _opened(folder, real=real):
+            pass
+    except (OSError, ValueError):
+        return None
+    return os.path.normpath("/" + "/".join(real))
 
 
 def _opened_file(path: str) -> int:

@@ -23,6 +23,7 @@ from icecomb.format.operation.expiry.garbage_list import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.spec.metadata_file import write_metadata
 from icecomb.format.spec.snapshot import MetadataLogEntry
+from tests.peers.other_user import give_away
 
 ROWS = pa.table({"id": [1]})
 
@@ -118,7 +119,7 @@ def test_a_planted_location(catalog: Any, namespace: str, thesis: Path) -> None:
 def named_in(table: Any, path: str) -> None:
     """Commit a data file as an implementation does that asks for nothing."""
     append = table.new_fast_append()
-    [task] = table.scan().plan_files()
+    task, *_ = table.scan().plan_files()
     append.append_data_file(replace(task.file, file_path=path))
     table.commit(append)
 
@@ -296,6 +297,60 @@ def test_metadata_files_elsewhere_stay_after_a_commit(
     assert theirs.exists()
 
 
+def test_a_folder_in_the_table_s_that_becomes_a_link_leads_nowhere(
+    catalog: Any, namespace: str, neighbor: Neighbor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither after a commit that found its name in the metadata, nor after one that named it."""
+    name = f"{namespace}.t"
+    table = made(catalog, name, neighbor)
+    planted, inner = (Path(table.location().removeprefix("file:")) / one for one in "xy")
+    for folder in (planted, inner):
+        folder.mkdir()
+    edited(table, **{"write.data.path": str(planted)})
+    catalog.load_table(name).append(ROWS)
+    with catalog.load_table(name).transaction() as change:
+        change.set_properties({"write.data.path": str(inner)})
+    parameters = str(catalog.client.table(namespace, "t").parameters)
+    assert (str(planted) in parameters, str(inner) in parameters) == (False, True)
+    inner.rmdir()
+    inner.symlink_to(neighbor.folder)
+    give_away(inner, monkeypatch)
+    theirs = neighbor.folder / "v1.metadata.json"
+    theirs.write_text("{}")
+    os.utime(neighbor.file, (0, 0))
+    with catalog.load_table(name).expire_snapshots() as expire:
+        expire.retain_last(1).older_than(int(time.time() * 1000) + 1)
+    assert f"file:{neighbor.file}" in expire.result.outside
+    table = catalog.load_table(name)
+    own = table.location()
+    edited(table, str(neighbor.folder))
+    for quarantine in (False, True):
+        with pytest.raises(ValidationError, match="cannot be told"):
+            catalog.load_table(name).maintenance.remove_orphan_files(
+                dry_run=False, quarantine=quarantine
+            )
+    edited(table, own)
+    metadata_log(table, theirs)
+    with catalog.load_table(name).transaction() as change:
+        change.remove_properties("write.data.path")
+    named_in(catalog.load_table(name), f"file:{neighbor.file}")
+    catalog.drop_table(name, purge_requested=True)
+    assert neighbor.file.exists()
+    assert theirs.exists()
+
+
+def metadata_log(table: Any, *files: Path) -> None:
+    """Have the metadata name files as older metadata of the table, due at the next commit."""
+    current = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(current.read_text())
+    body["properties"] |= {
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "1",
+    }
+    body["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": str(one)} for one in files]
+    current.write_text(json.dumps(body))
+
+
 @pytest.mark.parametrize("above", ["..", "../..", "/", "file:///"])
 def test_a_location_above_the_table_has_no_orphans(
     catalog: Any, namespace: str, above: str
@@ -391,7 +446,7 @@ def test_a_repair_writes_no_folder_that_the_file_names_since_it_was_planned(
     file.write_text(json.dumps(body))
     with pytest.raises(CommitFailedError, match=r"since it was planned: write\.data\.path") as said:
         apply_repair(catalog, plan)
-    assert "plan" in said.value.hint
+    assert "Plan" in said.value.hint
     parameters = catalog.client.table(namespace, "t").parameters
     assert "comment" not in parameters
     assert str(neighbor.folder) not in str(parameters)

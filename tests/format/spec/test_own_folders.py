@@ -19,6 +19,7 @@ from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
+from tests.peers.other_user import give_away
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 
@@ -105,7 +106,7 @@ def test_no_folder_that_has_the_warehouse_in_it_is_a_tables_own():
     [
         pytest.param("/lake/t", True, id="the catalog's"),
         pytest.param("file:///lake/t/", True, id="the same, spelled otherwise"),
-        pytest.param("/lake/t/sub", True, id="below"),
+        pytest.param("/lake/t/sub", False, id="below"),
         pytest.param("/victim", False, id="the metadata named it before"),
         pytest.param("/lake", False, id="above"),
         pytest.param("/new", True, id="whoever commits names it"),
@@ -127,6 +128,37 @@ def test_a_link_in_a_folder_leads_out_of_it(tmp_path: Path):
     for location in (f"{table}", f"{tmp_path}/other", f"{tmp_path}/other/"):
         files = [planted, real, f"{tmp_path}/other/b", f"{table}/own"]
         assert own(location).outside(files) == {planted}
+
+
+def test_below_a_folder_of_the_table_nobody_s_link_leads_to_more_folders(tmp_path: Path):
+    """A commit may have vouched for the folder before a writer of the table exchanged it."""
+    table, home = tmp_path / "t", tmp_path / "home"
+    for folder in (table, home):
+        folder.mkdir()
+    (table / "x").symlink_to(home)
+    files = [f"{home}/thesis.odt", f"{table}/x/thesis.odt"]
+    for vouched in ([f"{table}", f"{table}/x"], [f"{table}/x", f"file:{table}/"]):
+        assert own(*vouched).outside([*files, f"{table}/a"]) == {*files}
+
+
+@pytest.mark.parametrize("place", ["{}", "{}/", "file:{}/below", "{}/../link/a/b"])
+def test_a_folder_behind_a_link_is_the_tables_if_the_user_made_the_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    link, real = tmp_path / "link", tmp_path / "real"
+    (real / "below").mkdir(parents=True)
+    link.symlink_to("real")
+    vouched = place.format(link)
+    found = vouched.removeprefix("file:").replace("/../link", "").replace("/link", "/real")
+    assert own(vouched, "/lake/t").folders == {
+        vouched: f"{found.rstrip('/')}/",
+        "/lake/t": "/lake/t/",
+    }
+    give_away(link, monkeypatch)
+    assert list(own(vouched, "/lake/t").folders) == ["/lake/t"]
+    settings = {"own-folders.allowed-prefixes": str(tmp_path)}
+    named = metadata_of("/lake/t", {"write.data.path": str(link)})
+    assert list(OwnFolders(["/lake/t"], named, settings).folders) == ["/lake/t"]
 
 
 def updated(base: TableMetadata, change: PendingUpdate) -> TableMetadata:
