@@ -55,7 +55,7 @@ class Merge:
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        from icecomb.format.row_changes.merge_condition import merge_condition
+        from icecomb.format.row_changes.merge_clause import merge_condition
 
         aliases = target_alias, source_alias
         if target_alias.lower() == source_alias.lower() or not all(map(str.isidentifier, aliases)):

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.table.arrow_input import OneUse
     from icecomb.catalog.table.merge import Merge
     from icecomb.format.row_changes.merge import MergeResult
-    from icecomb.format.row_changes.merge_clause import MergeClauses
-    from icecomb.format.row_changes.merge_condition import MergeCondition
+    from icecomb.format.row_changes.merge_clause import MergeClauses, MergeCondition
     from icecomb.format.row_changes.upsert import UpsertResult
     from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
     from icecomb.format.rows.files.added_file import GivenPartition
@@ -122,7 +121,7 @@ class RowOperations(ABC):
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether the change was committed.
         """
-        from icecomb.format.row_changes.table_delete import delete_rows
+        from icecomb.format.row_changes.row_level_change import delete_rows
 
         check_flags(case_sensitive=case_sensitive)
         rows = as_expression(delete_filter)
@@ -166,7 +165,7 @@ class RowOperations(ABC):
             CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.catalog.table.arrow_input import OneUse, arrow_data
-        from icecomb.format.row_changes.table_delete import overwrite_rows
+        from icecomb.format.row_changes.row_level_change import overwrite_rows
 
         check_flags(case_sensitive=case_sensitive, merge_schema=merge_schema)
         rows = as_expression(overwrite_filter)
@@ -209,7 +208,7 @@ class RowOperations(ABC):
             CommitStateUnknownError: If it is unknown whether the change was committed.
         """
         from icecomb.catalog.table.arrow_input import OneUse, arrow_data
-        from icecomb.format.row_changes.table_delete import replace_partitions
+        from icecomb.format.row_changes.row_level_change import replace_partitions
 
         check_flags(merge_schema=merge_schema)
         data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))

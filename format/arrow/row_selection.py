@@ -20,13 +20,9 @@ _MOST_BYTES: Final = 1 << 29
 Rows = npt.NDArray[np.int64]
 
 
-def filtered_table(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
-    """Return the rows of a table that a mask selects."""
-    start, found = 0, []
-    for batch in table.to_batches():
-        found.append(batch.filter(pa.array(mask[start : start + batch.num_rows])))
-        start += batch.num_rows
-    return pa.Table.from_batches(found, table.schema)
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows; unlike `from_pylist`, of extension types in structs, too."""
+    return pa.record_batch([pa.nulls(0, field.type) for field in schema], schema)
 
 
 def take_rows(table: pa.Table, rows: Rows) -> pa.RecordBatch:
@@ -41,7 +37,7 @@ def take_rows(table: pa.Table, rows: Rows) -> pa.RecordBatch:
         if low < high:
             found.append(batch.take(pa.array(ascending[low:high] - (end - batch.num_rows))))
     if not found:
-        return pa.RecordBatch.from_pylist([], table.schema)
+        return no_rows(table.schema)
     taken = found[0] if len(found) == 1 else pa.concat_batches(found)
     if (order[1:] > order[:-1]).all():
         return taken

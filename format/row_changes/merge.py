@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from icecomb.format.arrow.batch_stream import GivenRows
 from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.row_selection import (
     in_parts,
+    no_rows,
     rows_at_once,
     take_rows,
     whole_column,
@@ -36,11 +38,11 @@ from icecomb.format.row_changes.merge_clause import (
     Action,
     Mask,
     MergeClauses,
+    MergeCondition,
     PreparedClause,
     assignment,
-    prepared,
 )
-from icecomb.format.row_changes.merge_condition import MergeCondition
+from icecomb.format.row_changes.row_difference import RowDifference
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides, may_name
 from icecomb.format.row_changes.row_level_change import RowLevelChange, row_ids, row_level_change
 from icecomb.format.row_changes.write_target import NoChange, WriteTarget, WrittenChange
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 
 _PAIRS = 1 << 17
 """The number of pairs of rows, or of rows to insert, to process at a time."""
+_NONE: Final = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ def merge_rows(
             if not isinstance(rows, AlwaysFalse):
                 for task in target.tasks(rows):
                     merge.merge_file(task)
+            merge.update()
             merge.insert()
             written = change.finish(rows)
             if isinstance(written, NoChange):
@@ -136,7 +140,7 @@ class _Origins:
     positions: Positions
     ids: Rows | None
 
-    def __getitem__(self, chosen: Rows | Mask) -> _Origins:
+    def __getitem__(self, chosen: Rows | Mask | slice) -> _Origins:
         return _Origins(self.positions[chosen], None if self.ids is None else self.ids[chosen])
 
 
@@ -163,12 +167,19 @@ class _Merge:
         schema = target.metadata.schema()
         named = _named(target.metadata, condition, clauses)
         change.by_lineage = bool(named)
-        known = (*schema.fields, *named)
-        self._known, self._own = len(known), len(schema.fields)
-        old = schema_to_pyarrow(Schema(known), include_field_ids=False).empty_table()
-        sides = self._sides(_batch(old), _batch(source.schema.empty_table()))
-        theirs, ours = {self._target_alias: sides[aliases[0]]}, {aliases[1]: sides[aliases[1]]}
-        names = {"target": aliases[0], "source": aliases[1], "expressions": expressions}
+        columns = (*schema.fields, *reversed(named))
+        known = columns if named or _needs_rows(condition, clauses) else ()
+        self._known = len(known)
+        old = schema_to_pyarrow(Schema(known), include_field_ids=False)
+        sides = self._sides(no_rows(old), no_rows(source.schema))
+        theirs, ours = {aliases[0]: sides[aliases[0]]}, {aliases[1]: sides[aliases[1]]}
+        prepared = partial(
+            PreparedClause,
+            schema=schema,
+            target=aliases[0],
+            source=aliases[1],
+            expressions=expressions,
+        )
         if clauses.not_matched_by_source and any(
             c.values is None and c.action is not Action.DELETE
             for c in clauses.not_matched_by_source
@@ -177,34 +188,35 @@ class _Merge:
                 "Rows without a row of the source need values to update with",
                 hint="Give the values, or delete these rows.",
             )
-        self._matched = prepared(clauses.matched, schema, sides, **names)
-        self._unmatched = prepared(clauses.not_matched, schema, ours, **names)
-        self._not_matched_by_source = prepared(
-            clauses.not_matched_by_source, schema, theirs, **names
-        )
+        self._matched = [prepared(c, sides=sides) for c in clauses.matched]
+        self._unmatched = [prepared(c, sides=ours) for c in clauses.not_matched]
+        self._not_matched_by_source = [
+            prepared(c, sides=theirs) for c in clauses.not_matched_by_source
+        ]
         if self._rest is not None:
             expressions.compute([self._rest], sides)
-        self._keys = [key_field(Schema(known), name) for name, _ in condition.keys]
+        self._keys = [key_field(Schema(columns), name) for name, _ in condition.keys]
         self._index_source([name for _, name in condition.keys])
+        duplicate = None if self._index is None else self._index.duplicate
+        if clauses.is_upsert and duplicate is not None:
+            raise ValidationError(
+                f"The data has several rows with the key {self._key(duplicate)}",
+                hint="Deduplicate the data: each key may occur only once.",
+            )
+        self._outdated: list[tuple[_Origins, Rows]] = []
+        self._difference: RowDifference | None = None
+        if clauses.is_upsert and clauses.matched:
+            self._difference = RowDifference(target, source, self._keys)
         self.found = np.zeros(source.num_rows, np.bool_)
         self._counts = dict.fromkeys(Action, 0)
-        self._key_scan = ArrowScan(
-            target.metadata,
-            target.io,
-            Schema((*dict.fromkeys(self._keys), ROW_POSITION)),
-            batch_size=KEY_BATCH_ROWS,
-            workers=1,
-        )
-        self._key_places = [list(dict.fromkeys(self._keys)).index(f) for f in self._keys]
-        self._row_places = [known.index(f) for f in self._keys]
-        self._with_ids = bool(lineage(target.metadata))
-        ids = (ROW_ID,) if self._with_ids and ROW_ID not in known else ()
-        self._row_scan = ArrowScan(
-            target.metadata,
-            target.io,
-            Schema((*known, *ids, ROW_POSITION)),
-            workers=1,
-        )
+        ids = (ROW_ID,) if lineage(target.metadata) else ()
+        self._with_ids = bool(ids)
+        keys = [*(f for f in dict.fromkeys(self._keys) if f not in ids), *ids]
+        self._key_places = [keys.index(f) for f in self._keys]
+        scan = partial(ArrowScan, target.metadata, target.io, workers=1)
+        self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
+        self._row_places = [known.index(f) for f in self._keys if known]
+        self._row_scan = scan(Schema((*dict.fromkeys((*known, *ids)), ROW_POSITION)))
 
     def row_filter(self) -> BooleanExpression:
         """Return a filter that all rows of the table that the merge is about match."""
@@ -216,36 +228,52 @@ class _Merge:
 
     def merge_file(self, task: FileScanTask) -> None:
         """Apply the clauses to the rows of a data file."""
-        removed: list[Positions] = [np.empty(0, np.int64)]
+        removed: list[Positions] = [_NONE]
         if self._not_matched_by_source:
             self._rely_on(task)
             for batch in self._row_scan.read(task):
-                origins, rows = self._origins(batch)
+                rows = batch.select(range(self._known))
                 found = self._find([rows.column(i) for i in self._row_places])
-                removed += self._merge_rows(rows, origins, found)
+                removed += self._merge_rows(rows, self._origins(batch), found)
         else:
-            positions, partners = self._with_key(task)
-            if not len(positions):
-                self._change.remove(task, positions)
-                return
-            self._rely_on(task)
-            if not self._matched and self._rest is None:
-                self._mark(partners)
-                return
-            for batch in self._row_scan.read(task):
-                origins, rows = self._origins(batch)
-                places = origins.positions
-                begin, end = np.searchsorted(positions, (places[0], places[-1] + 1))
-                if begin < end:
-                    here = np.searchsorted(places, positions[begin:end])
-                    chosen = rows.take(pa.array(here))
-                    removed += self._merge_rows(chosen, origins[here], partners[begin:end])
+            origins, keys = self._with_key(task)
+            if len(keys):
+                self._rely_on(task)
+                if self._difference is None:
+                    removed += self._merge_matched(task, origins, keys)
+                else:
+                    differ = self._difference.of(task, origins.positions, self._with_keys[keys])
+                    self._outdated.append((origins[differ], keys[differ]))
+                    removed.append(origins.positions[differ])
         self._change.remove(task, np.sort(np.concatenate(removed)))
+
+    def _merge_matched(
+        self, task: FileScanTask, origins: _Origins, keys: Rows
+    ) -> Iterator[Positions]:
+        """Apply the clauses to the rows of a file that have keys of the source."""
+        if not self._known:
+            yield from self._merge_rows(_unread(len(keys)), origins, keys)
+            return
+        for batch in self._row_scan.read(task):
+            places = np.asarray(batch.column(batch.num_columns - 1))
+            begin, end = np.searchsorted(origins.positions, (places[0], places[-1] + 1))
+            if begin < end:
+                part = slice(begin, end)
+                here = np.searchsorted(places, origins.positions[part])
+                rows = batch.select(range(self._known)).take(pa.array(here))
+                yield from self._merge_rows(rows, origins[part], keys[part])
 
     def _rely_on(self, task: FileScanTask) -> None:
         """Note that rows of the source are not inserted because of rows of this file."""
         if self._unmatched:
             self._change.rely_on(task.file)
+
+    def update(self) -> None:
+        """Replace the rows that an upsert found to differ, in the order of the source."""
+        if self._outdated:
+            origins, keys = _joined(self._outdated)
+            order = np.argsort(keys)
+            list(self._merge_rows(_unread(len(keys)), origins[order], keys[order]))
 
     def insert(self) -> None:
         """Add the rows of the source that match no row of the table, as the clauses say."""
@@ -288,36 +316,42 @@ class _Merge:
         self._columns = columns
         self._index = KeyIndex(columns) if len(self._with_keys) else None
 
-    def _with_key(self, task: FileScanTask) -> tuple[Positions, Rows]:
-        """Return the positions of a file's rows that have a key of the source, and those keys."""
-        positions = [np.empty(0, np.int64)]
-        partners = [np.empty(0, np.int64)]
+    def _with_key(self, task: FileScanTask) -> tuple[_Origins, Rows]:
+        """Return the origins of a file's rows that have a key of the source, and those keys."""
+        parts = []
         for batch in self._key_scan.read(task):
-            places, keys = _split(batch)
-            found = self._find([keys.column(i) for i in self._key_places])
+            found = self._find([batch.column(i) for i in self._key_places])
             hits = np.flatnonzero(found >= 0)
-            positions.append(places[hits])
-            partners.append(found[hits])
-        return np.concatenate(positions), np.concatenate(partners)
+            parts.append((self._origins(batch)[hits], found[hits]))
+        return _joined(parts)
 
     def _find(self, columns: Sequence[pa.Array]) -> Rows:
+        """Return the rows of the source with these keys, -1 where it has none."""
         if self._index is None:
             return np.full(len(columns[0]), -1, np.int64)
-        return self._index.find(columns)
+        found = self._index.find(columns)
+        if self._rest is None:
+            self._mark(self._index, found[found >= 0])
+        return found
 
-    def _mark(self, keys: Rows) -> None:
+    def _mark(self, index: KeyIndex, keys: Rows) -> None:
         """Mark all rows of the source with these keys as matching a row of the table."""
-        if self._index is not None:
-            _, rows = self._index.same_key(np.unique(keys))
-            self.found[self._with_keys[rows]] = True
+        once, counts = np.unique(keys, return_counts=True)
+        _, rows = index.same_key(once)
+        if self._difference is not None:
+            again = once[(counts > 1) | self.found[rows]]
+            if len(again):
+                raise ValidationError(
+                    f"The table has several rows with the key {self._key(int(again[0]))}",
+                    hint="Delete all but one, or choose other key columns.",
+                )
+        self.found[self._with_keys[rows]] = True
 
-    def _origins(self, batch: pa.RecordBatch) -> tuple[_Origins, pa.RecordBatch]:
-        """Return the positions and ids in a batch of the row scan, and its other columns."""
-        places, rows = _split(batch)
-        if not self._with_ids:
-            return _Origins(places, None), rows
-        ids = row_ids(rows.column(self._own))
-        return _Origins(places, ids), rows.select(range(self._known))
+    def _origins(self, batch: pa.RecordBatch) -> _Origins:
+        """Return the last columns of a batch: positions, and before them ids, if there are any."""
+        last = batch.num_columns - 1
+        ids = row_ids(batch.column(last - 1)) if self._with_ids else None
+        return _Origins(np.asarray(batch.column(last)), ids)
 
     def _merge_rows(
         self, rows: pa.RecordBatch, origins: _Origins, found: Rows
@@ -347,12 +381,11 @@ class _Merge:
     def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
         """Return the matched rows of the table, each once, and a matching row of the source."""
         if self._index is None or not len(hits):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
+            return _NONE, _NONE
         if self._rest is None:
-            self._mark(found)
             several = self._index.key_counts(found) > 1
             if self._one_row_decides and several.any():
-                raise self._ambiguous(rows, int(hits[several][0]))
+                raise self._ambiguous(int(found[several][0]))
             return hits, self._with_keys[found]
         chosen, partners = [], []
         for places, mates in self._candidates(found):
@@ -364,7 +397,7 @@ class _Merge:
             self.found[new] = True
             once, first, counts = np.unique(there, return_index=True, return_counts=True)
             if self._one_row_decides and len(once) < len(there):
-                raise self._ambiguous(rows, int(once[counts > 1][0]))
+                raise self._ambiguous(int(mates[true][first[counts > 1][0]]))
             chosen.append(once)
             partners.append(new[first])
         return np.concatenate(chosen), np.concatenate(partners)
@@ -414,12 +447,36 @@ class _Merge:
     def _sides(self, old: pa.RecordBatch, new: pa.RecordBatch) -> Sides:
         return {self._target_alias: old, self._source_alias: new}
 
-    def _ambiguous(self, rows: pa.RecordBatch, row: int) -> ValidationError:
-        key = key_text(self._keys, [rows.column(i)[row] for i in self._row_places])
+    def _ambiguous(self, key: int) -> ValidationError:
         return ValidationError(
-            f"Several rows of the source match the row of the table with {key}",
+            f"Several rows of the source match the row of the table with {self._key(key)}",
             hint="Deduplicate the source by its key, or narrow the condition of the merge.",
         )
+
+    def _key(self, row: int) -> str:
+        return key_text(self._keys, [column[row] for column in self._columns])
+
+
+def _joined(parts: Sequence[tuple[_Origins, Rows]]) -> tuple[_Origins, Rows]:
+    """Join origins of rows, and their keys."""
+    positions = np.concatenate([_NONE, *(origins.positions for origins, _ in parts)])
+    ids = [origins.ids for origins, _ in parts if origins.ids is not None]
+    keys = np.concatenate([_NONE, *(found for _, found in parts)])
+    return _Origins(positions, np.concatenate(ids) if ids else None), keys
+
+
+def _unread(count: int) -> pa.RecordBatch:
+    """Return rows in place of those of the table for clauses that ask for none of its columns."""
+    return pa.record_batch([pa.nulls(count)], ["_"])
+
+
+def _needs_rows(condition: MergeCondition, clauses: MergeClauses) -> bool:
+    """Return whether expressions may name the table's columns, or clauses keep their values."""
+    return (
+        condition.rest is not None
+        or bool(clauses.not_matched_by_source)
+        or any(c.condition is not None or c.values is not None or c.kept for c in clauses.matched)
+    )
 
 
 def _named(
@@ -478,21 +535,8 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _split(batch: pa.RecordBatch) -> tuple[Positions, pa.RecordBatch]:
-    """Return the last column of a batch, which holds positions, and its other columns."""
-    last = batch.num_columns - 1
-    return np.asarray(batch.column(last)), batch.select(range(last))
-
-
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
-
-
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    return pa.record_batch([_array(c) for c in table.columns], table.schema)
-
-
 def _filtered(rows: Sides, mask: Mask) -> Sides:
+    if mask.all():
+        return rows
     keep = pa.array(mask)
     return {name: batch.filter(keep) for name, batch in rows.items()}

@@ -1,4 +1,4 @@
-"""The clauses of a merge, which are checked before any row is read."""
+"""The condition and the clauses of a merge, which are checked before any row is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icecomb.format.argument import checked_members
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
+from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides
 from icecomb.format.rows.write.data_writer import frame_projection
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow, type_to_pyarrow
@@ -23,6 +25,98 @@ from icecomb.format.spec.types import NestedField, UUIDType
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 _Value: TypeAlias = Callable[[Sides], pa.Array]
+_NAMES = (TokenKind.WORD, TokenKind.NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCondition:
+    """Columns that must be equal, and further conditions, as SQL text, that must be true."""
+
+    keys: tuple[tuple[str, str], ...]
+    rest: str | None = None
+
+
+def merge_condition(
+    on: str | Sequence[str], target_alias: str = "t", source_alias: str = "s"
+) -> MergeCondition:
+    """Parse the condition of a merge.
+
+    Args:
+        on: Columns that both sides have, or SQL text: conditions joined by AND, of which at
+            least one says that a column of the table equals one of the source.
+    """
+    if not isinstance(on, str):
+        names = dict.fromkeys(checked_members("columns of a merge", on, str))
+        keys = tuple((name, name) for name in names)
+        if not keys:
+            raise ExpressionError("A merge needs columns to find rows by", hint="Give on=['id'].")
+        return MergeCondition(keys)
+    found: list[tuple[str, str]] = []
+    rest: list[str] = []
+    for part in _parts(list(tokens(on))[:-1]):
+        pair = _equality(part, target_alias, source_alias)
+        if pair is None:
+            rest.append(on[part[0].start : part[-1].end] if part else "")
+        else:
+            found.append(pair)
+    if not found or "" in rest:
+        raise ExpressionError(
+            f"Cannot find rows by {on!r}: it does not say that one column equals another",
+            hint=f"Begin with an equality: {target_alias}.id = {source_alias}.id AND ...",
+            predicate=on,
+        )
+    return MergeCondition(
+        tuple(dict.fromkeys(found)), " AND ".join(f"({text})" for text in rest) or None
+    )
+
+
+def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the parts joined by AND, outside of brackets, `BETWEEN ... AND` and `CASE ... END`.
+
+    If there is an OR, the whole text is one part.
+    """
+    depth = ranges = 0
+    part: list[Token] = []
+    parts = [part]
+    for token in given:
+        opens = token.is_sign("(", "[") or token.is_word("CASE")
+        closes = token.is_sign(")", "]") or token.is_word("END")
+        depth += opens - closes
+        if depth == 0 and token.is_word("OR"):
+            yield list(given)
+            return
+        if depth == 0 and token.is_word("BETWEEN"):
+            ranges += 1
+        if depth == 0 and token.is_word("AND"):
+            if not ranges:
+                part = []
+                parts.append(part)
+                continue
+            ranges -= 1
+        part.append(token)
+    yield from parts
+
+
+def _equality(
+    part: Sequence[Token], target_alias: str, source_alias: str
+) -> tuple[str, str] | None:
+    """Return the columns of the table and of the source that a part says are equal."""
+    if len(part) != 7 or not part[3].is_sign("=", "=="):
+        return None
+    left, right = _column(part[:3]), _column(part[4:])
+    if left is None or right is None:
+        return None
+    sides = {left[0]: left[1], right[0]: right[1]}
+    if sides.keys() != {target_alias, source_alias}:
+        return None
+    return sides[target_alias], sides[source_alias]
+
+
+def _column(part: Sequence[Token]) -> tuple[str, str] | None:
+    side, dot, name = part
+    if side.kind not in _NAMES or not dot.is_sign(".") or name.kind not in _NAMES:
+        return None
+    return side.value, name.value
 
 
 class Action(Enum):
@@ -51,11 +145,16 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class MergeClauses:
-    """All clauses of a merge; for each row, the first of its kind with a true condition applies."""
+    """All clauses of a merge; for each row, the first of its kind with a true condition applies.
+
+    Attributes:
+        is_upsert: Whether keys must be unique, and only rows that differ are updated.
+    """
 
     matched: tuple[Clause, ...] = ()
     not_matched: tuple[Clause, ...] = ()
     not_matched_by_source: tuple[Clause, ...] = ()
+    is_upsert: bool = False
 
     def check(self) -> None:
         """Refuse clauses without effect: none at all, or one after a clause for all rows."""
@@ -243,10 +342,3 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _length(rows: Sides) -> int:
     return len(next(iter(rows.values())))
-
-
-def prepared(
-    clauses: Sequence[Clause], schema: Schema, sides: Sides, **settings: object
-) -> list[PreparedClause]:
-    """Prepare the clauses of one kind; see `PreparedClause`."""
-    return [PreparedClause(c, schema, sides, **settings) for c in clauses]  # type: ignore[arg-type]

@@ -915,9 +915,9 @@ MUTATIONS = [
     ),
     Mutation(
         "an updated row gets a new id",
-        "format/row_changes/upsert.py",
-        "change.write_updated(updated, ids)",
-        "change.write_all(updated)",
+        "format/row_changes/merge.py",
+        "self._change.write_updated(written, gone.ids)",
+        "self._change.write_all(written)",
         ("tests/catalog/table/test_row_lineage.py",),
     ),
     Mutation(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from icecomb.format.errors import ExpressionError
@@ -17,7 +19,6 @@ from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
     BoundSetPredicate,
-    unbind,
 )
 from icecomb.format.expressions.expression import (
     LITERAL_OPERATIONS,
@@ -31,7 +32,7 @@ from icecomb.format.expressions.expression import (
     Not,
     PredicateOperation,
     SetPredicate,
-    UnaryPredicate,
+    UnboundPredicate,
     conjunction,
     disjunction,
     folded,
@@ -62,17 +63,8 @@ def _to_json(
         return _nested("and" if isinstance(expression, And) else "or", parts)
     if isinstance(expression, Not):
         return {"type": "not", "child": parts[0]}
-    if isinstance(expression, BoundPredicate):
-        return _bound_to_json(expression)
-    if isinstance(expression, UnaryPredicate):
-        return _predicate(expression.operation, expression.term)
-    if isinstance(expression, LiteralPredicate):
-        value = _literal_to_json(_unit(expression.term, expression.literal))
-        return _predicate(expression.operation, expression.term, value=value)
-    if isinstance(expression, SetPredicate):
-        literals = sorted(expression.literals, key=repr)
-        values = [_literal_to_json(_unit(expression.term, value)) for value in literals]
-        return _predicate(expression.operation, expression.term, values=values)
+    if isinstance(expression, (UnboundPredicate, BoundPredicate)):
+        return _predicate(expression)
     raise ExpressionError(
         f"Not an expression: {expression!r}", hint="Build it from the classes of icecomb.format."
     )
@@ -152,10 +144,6 @@ def _term_from_json(raw: Any) -> Term:
     return Reference(raw)
 
 
-def _unit(term: Term, literal: Any) -> Any:
-    return term.unit_literal(literal) if isinstance(term, UnboundTransform) else literal
-
-
 def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str, Any]:
     # Halved, so that a long list does not nest deeper than JSON readers support.
     if len(operands) == 1:
@@ -165,27 +153,32 @@ def _nested(kind: str, operands: list[bool | dict[str, Any]]) -> bool | dict[str
     return {"type": kind, "left": left, "right": right}
 
 
-def _predicate(operation: PredicateOperation, term: Term, **literals: Any) -> dict[str, Any]:
+def _predicate(predicate: UnboundPredicate | BoundPredicate) -> dict[str, Any]:
+    text: Callable[[Any], Any]
+    if isinstance(predicate, BoundPredicate):
+        term, text = predicate.term.unbound(), partial(_typed_to_json, predicate.term.field_type)
+    else:
+        term, text = predicate.term, partial(_given_to_json, predicate.term)
+    named: Any
     if isinstance(term, Reference):
-        return {"type": operation.value, "term": term.name, **literals}
-    transformed = {
-        "type": "transform",
-        "transform": term.transform.to_json(),
-        "term": term.reference.name,
-    }
-    return {"type": operation.value, "term": transformed, **literals}
+        named = term.name
+    else:
+        transform, column = term.transform.to_json(), term.reference.name
+        named = {"type": "transform", "transform": transform, "term": column}
+    found = {"type": predicate.operation.value, "term": named}
+    if isinstance(predicate, (LiteralPredicate, BoundLiteralPredicate)):
+        found["value"] = text(predicate.literal)
+    elif isinstance(predicate, BoundSetPredicate):
+        found["values"] = [text(value) for value in sorted(predicate.literals)]
+    elif isinstance(predicate, SetPredicate):
+        found["values"] = [text(value) for value in sorted(predicate.literals, key=repr)]
+    return found
 
 
-def _bound_to_json(predicate: BoundPredicate) -> bool | dict[str, Any]:
-    field_type = predicate.term.field_type
-    term = predicate.term.unbound()
-    if isinstance(predicate, BoundLiteralPredicate):
-        value = _typed_to_json(field_type, predicate.literal)
-        return _predicate(predicate.operation, term, value=value)
-    if isinstance(predicate, BoundSetPredicate):
-        values = [_typed_to_json(field_type, value) for value in sorted(predicate.literals)]
-        return _predicate(predicate.operation, term, values=values)
-    return to_json(unbind(predicate))
+def _given_to_json(term: Term, value: Any) -> Any:
+    return _literal_to_json(
+        term.unit_literal(value) if isinstance(term, UnboundTransform) else value
+    )
 
 
 def _typed_to_json(field_type: Any, value: Any) -> Any:

@@ -16,8 +16,8 @@ from icecomb.format.errors import ConflictError, ValidationError
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.row_changes import table_delete
-from icecomb.format.row_changes.table_delete import delete_rows
+from icecomb.format.row_changes import row_level_change
+from icecomb.format.row_changes.row_level_change import delete_rows
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.deletes.position_delete import PositionDeletes
 from tests.rings import sampled
@@ -187,7 +187,7 @@ def test_a_delete_finds_its_rows_again_if_others_removed_a_data_file(lake):
 def test_a_delete_gives_up_if_others_are_first_each_time(lake, monkeypatch):
     table = new_table(lake, frame(*range(10)), **{"commit.retry.num-retries": "2"})
     other, numbers = lake.load_table("db.t"), count()
-    finding = table_delete.delete_rows
+    finding = row_level_change.delete_rows
 
     def beaten(target, row_filter):
         change = finding(target, row_filter)
@@ -195,7 +195,7 @@ def test_a_delete_gives_up_if_others_are_first_each_time(lake, monkeypatch):
             other.refresh().delete(f"id = {next(numbers)}")
         return change
 
-    monkeypatch.setattr(table_delete, "delete_rows", beaten)
+    monkeypatch.setattr(row_level_change, "delete_rows", beaten)
     with pytest.raises(ConflictError, match="Found concurrently added DV"):
         table.delete("id = 9", {"who": "beaten"})
     assert next(numbers) == 3

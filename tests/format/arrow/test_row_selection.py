@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.format.arrow.row_selection import filtered_table, in_parts, take_rows, whole_column
+from icecomb.format.arrow.row_selection import in_parts, take_rows, whole_column
 from icecomb.format.errors import ValidationError
 
 SCHEMA = pa.schema([("a", pa.int64()), ("t", pa.string()), ("l", pa.list_(pa.string()))])
@@ -30,11 +30,6 @@ def test_rows_come_in_the_order_asked_for(table, rows):
     assert [row for part in in_parts(table, asked, 2) for row in part.to_pylist()] == expected
 
 
-def test_a_mask_goes_over_all_batches(table):
-    mask = np.arange(30) % 4 == 1
-    assert filtered_table(table, mask).to_pylist() == table.filter(pa.array(mask)).to_pylist()
-
-
 @pytest.mark.full("two arrays of a GiB each")
 def test_a_table_of_more_than_two_gib_of_text_is_selected_from():
     text = pa.array(["x" * (1 << 20)] * 1100)
@@ -43,7 +38,6 @@ def test_a_table_of_more_than_two_gib_of_text_is_selected_from():
     with pytest.raises(pa.ArrowInvalid, match="overflow"):
         table.take(pa.array([0, 2000]))
     assert take_rows(table, np.array([2000, 0])).column(0).to_pylist() == [2000, 0]
-    assert filtered_table(table, np.arange(2200) != 7).num_rows == 2199
     assert sum(part.num_rows for part in in_parts(table, np.arange(2200), 1 << 17)) == 2200
     with pytest.raises(ValidationError, match=r"'t' holds 2,3.* bytes"):
         whole_column(table.column("t"), "t")

@@ -26,10 +26,13 @@ from icecomb.format.operation.overwrite import (
 )
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.row_changes.merge import merge_rows
-from icecomb.format.row_changes.merge_clause import Action, Clause, MergeClauses
-from icecomb.format.row_changes.merge_condition import MergeCondition
+from icecomb.format.row_changes.merge_clause import Action, Clause, MergeClauses, MergeCondition
+from icecomb.format.row_changes.row_level_change import (
+    delete_rows,
+    overwrite_rows,
+    replace_partitions,
+)
 from icecomb.format.row_changes.table_append import append_rows
-from icecomb.format.row_changes.table_delete import delete_rows, overwrite_rows, replace_partitions
 from icecomb.format.row_changes.upsert import upsert_rows
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.write.data_writer import write_data

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icecomb.format.row_changes.upsert import differing
+from icecomb.format.row_changes.row_difference import differing
 
 NAN = float("nan")
 KIND = pa.struct(

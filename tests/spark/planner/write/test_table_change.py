@@ -17,8 +17,8 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.row_changes import table_delete
-from icecomb.format.row_changes.table_delete import delete_rows
+from icecomb.format.row_changes import row_level_change
+from icecomb.format.row_changes.row_level_change import delete_rows
 from icecomb.format.spec.types import DecimalType
 from icecomb.spark.planner.write import write
 from tests.spark.planner.protocol import NAMESPACE
@@ -181,7 +181,7 @@ def test_a_delete_is_made_anew_where_others_add_rows_meanwhile(planner, table, m
             table.refresh().append(ROWS.slice(0, 1))
         return change
 
-    monkeypatch.setattr(table_delete, "delete_rows", delete)
+    monkeypatch.setattr(row_level_change, "delete_rows", delete)
     planner.ask("delete_where", reference=loaded["reference"], filters=[ONE])
     assert len(begun) == 3
     assert ids(table) == [2, 3]
@@ -202,7 +202,7 @@ def test_a_delete_that_others_contradict_each_time_is_refused(planner, table, mo
         table.refresh().append(ROWS.slice(0, 1))
         return change
 
-    monkeypatch.setattr(table_delete, "delete_rows", delete)
+    monkeypatch.setattr(row_level_change, "delete_rows", delete)
     with pytest.raises(ConflictError, match="can contain records matching id = 1") as refused:
         planner.ask("delete_where", reference=loaded["reference"], filters=[ONE])
     assert refused.value.retryable

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ExpressionError
-from icecomb.format.row_changes.merge_condition import merge_condition
+from icecomb.format.row_changes.merge_clause import merge_condition
 
 
 @pytest.mark.parametrize(
