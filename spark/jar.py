@@ -100,6 +100,7 @@ def sources(minor: str) -> list[Path]:
 def compile_bridge(spark: SparkHome) -> Path:
     """Compile the bridge against ``spark``'s jars, or take it from the cache."""
     from icecomb.catalog.java import compile_jar
+    from icecomb.spark.records import protocol_java
 
     found = sources(spark.minor)
     if not found:
@@ -107,11 +108,13 @@ def compile_bridge(spark: SparkHome) -> Path:
             f"icecomb is installed without a bridge for Spark {spark.minor} and its sources",
             hint="Reinstall it from a wheel: pip install --force-reinstall 'icecomb[spark]'",
         )
+    protocol = protocol_java()
     return compile_jar(
         sources=found,
         classpath=f"{spark.jars}{os.sep}*",
         name=_name(spark.minor, spark.scala),
-        key=_key(spark, found),
+        key=_key(spark, found, protocol),
+        generated={"Protocol.java": protocol},
     )
 
 
@@ -158,8 +161,8 @@ def _name(minor: str, scala: str) -> str:
     return f"icecomb-spark-{minor}_{scala}"
 
 
-def _key(spark: SparkHome, found: list[Path]) -> str:
-    digest = hashlib.sha256()
+def _key(spark: SparkHome, found: list[Path], protocol: str) -> str:
+    digest = hashlib.sha256(protocol.encode())
     for source in found:
         digest.update(str(source.relative_to(HERE)).encode())
         digest.update(source.read_bytes())

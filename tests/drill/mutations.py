@@ -1384,18 +1384,18 @@ MUTATIONS = [
     ),
     # spark/planner/protocol
     Mutation(
-        "a member of the protocol has another name in the bridge",
-        "spark/bridge/java/org/icecomb/spark/planner/Protocol.java",
-        "public record StreamPosition(String offset) {}",
-        "public record StreamPosition(String position) {}",
-        ("tests/spark/planner/test_protocol.py",),
-    ),
-    Mutation(
         "a member of the protocol has another name in the planner",
         "spark/planner/protocol/streams.py",
         "    offset: str | None",
-        "    position: str | None",
+        "    stream_offset: str | None",
         ("tests/spark/planner/test_protocol.py",),
+    ),
+    Mutation(
+        "a number that may be missing is zero in the bridge",
+        "spark/records.py",
+        "return _BOXED.get(_JAVA[name], _JAVA[name]) if boxed else _JAVA[name]",
+        "return _JAVA[name]",
+        ("tests/spark/test_records.py",),
     ),
     # spark/planner/statements
     Mutation(

@@ -153,15 +153,15 @@ def test_a_checkout_compiles_the_bridge_once_per_spark_and_source(own_cache):
         assert CATALOG_CLASS.replace(".", "/") + ".class" in classes.namelist()
 
 
-def test_a_changed_source_is_another_jar(tmp_path, monkeypatch):
+def test_a_changed_source_or_message_is_another_jar(tmp_path, monkeypatch):
     spark = jar.SparkHome(tmp_path, "4.3.0", "2.13")
     source = tmp_path / "A.java"
-    keys = []
+    keys = set()
     monkeypatch.setattr(jar, "HERE", tmp_path)
-    for text in ("class A {}", "class A { }"):
+    for text, records in (("class A {}", "1"), ("class A { }", "1"), ("class A {}", "2")):
         source.write_text(text)
-        keys.append(jar._key(spark, [source]))
-    assert keys[0] != keys[1]
+        keys.add(jar._key(spark, [source], records))
+    assert len(keys) == 3
 
 
 def test_a_host_with_a_runtime_only_is_told_what_to_install(own_cache, tmp_path, monkeypatch):

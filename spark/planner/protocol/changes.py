@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icecomb.spark.planner.protocol.message import Message, Repeatable
+from icecomb.spark.planner.protocol.message import Long, Message, Repeatable
 from icecomb.spark.planner.protocol.tables import Audit, TableDescription, TableName
 
 
@@ -20,8 +20,8 @@ class ChangelogRange(Message):
 
     start_version: str | None
     end_version: str | None
-    start_us: int | None
-    end_us: int | None
+    start_us: Long | None
+    end_us: Long | None
     start_inclusive: bool
     end_inclusive: bool
 

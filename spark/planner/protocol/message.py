@@ -9,13 +9,15 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 PROTOCOL: Final = 38
 """The version of the protocol, part of the greeting: bridge and planner must agree."""
+Long: TypeAlias = int
+"""A number that needs more than the 32 bits of ``int`` in the bridge."""
 
 _SCALARS = frozenset({str, int, bool, float, types.NoneType})
 _Reader = Callable[[Any], Any]
@@ -45,6 +47,16 @@ class Message:
     def to_json(self) -> dict[str, Any]:
         """Return the message as JSON."""
         return {name: _plain(getattr(self, name)) for name in _readers(type(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Message):
+    """A part of a message that the bridge returns unchanged: it has no record there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported(Message):
+    """The report of a task, written as JSON there: the bridge's lists of them are JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.protocol.message import Message, Repeatable
+from icecomb.spark.planner.protocol.message import Long, Message, Opaque, Repeatable
 from icecomb.spark.planner.protocol.tables import Reference
 
 
@@ -21,8 +21,8 @@ class SplitHints(Message):
     """
 
     parallelism: int
-    split_bytes: int | None
-    open_cost_bytes: int | None
+    split_bytes: Long | None
+    open_cost_bytes: Long | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Aggregated(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteEntry(Message):
+class DeleteEntry(Opaque):
     """A position delete file, as the table has it; `size` is in bytes."""
 
     path: str
@@ -140,7 +140,7 @@ class DeleteEntry(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class FileEntry(Message):
+class FileEntry(Opaque):
     """A data file that a statement reads and may replace, as the table has it.
 
     Args:
@@ -189,8 +189,8 @@ class DeleteFile(Message):
 
     path: str
     format: str
-    rows: int
-    offset: int | None
+    rows: Long
+    offset: Long | None
     length: int | None
 
 
@@ -282,10 +282,10 @@ class FileRange(Message):
     """
 
     file: int
-    start: int
-    length: int
+    start: Long
+    length: Long
     last: bool
-    rows: int
+    rows: Long
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +300,8 @@ class ColumnEstimate(Message):
         max: A value that is not below the greatest one, likewise.
     """
 
-    distinct: int
-    nulls: int | None
+    distinct: Long
+    nulls: Long | None
     min: Any
     max: Any
 
@@ -315,8 +315,8 @@ class ScanStatistics(Message):
         columns: Estimates of columns whose number of distinct values is known, by field id as text.
     """
 
-    rows: int
-    bytes: int
+    rows: Long
+    bytes: Long
     columns: Mapping[str, ColumnEstimate]
 
 
@@ -372,7 +372,7 @@ class ScanPlan(Message):
     partition_columns: tuple[str, ...]
     grouping: tuple[GroupingField, ...]
     locality: bool
-    metrics: Mapping[str, int]
+    metrics: Mapping[str, Long]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.protocol.message import Message, Repeatable
+from icecomb.spark.planner.protocol.message import Long, Message, Opaque, Repeatable
 from icecomb.spark.planner.protocol.scans import PlanScan
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTable(Message):
+class StreamTable(Opaque):
     """The table of a stream when the query started; requires no file of that time.
 
     Args:
@@ -54,7 +54,7 @@ class OpenedStream(Message):
     stream: StreamTable
     initial: str
     max_files: int | None
-    max_rows: int | None
+    max_rows: Long | None
     vectorized: bool
     batch_rows: int | None
 
@@ -72,7 +72,7 @@ class LatestOffset(Repeatable):
     stream: StreamTable
     start: str
     max_files: int | None
-    max_rows: int | None
+    max_rows: Long | None
     until: str | None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.protocol.message import Message, Repeatable, Unrepeatable
+from icecomb.spark.planner.protocol.message import Long, Message, Opaque, Repeatable, Unrepeatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Audit(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference(Message):
+class Reference(Opaque):
     """A reference to the table state pinned by a query; see `TableState`."""
 
     catalog: str
@@ -87,7 +87,7 @@ class LoadTable(Repeatable):
     catalog: str
     table: TableName
     version: str | None
-    timestamp_us: int | None
+    timestamp_us: Long | None
     audit: Audit
 
 

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icecomb.spark.planner.protocol.message import Message, Repeatable, Unrepeatable
+from icecomb.spark.planner.protocol.message import (
+    Long,
+    Message,
+    Opaque,
+    Repeatable,
+    Reported,
+    Unrepeatable,
+)
 from icecomb.spark.planner.protocol.scans import FileEntry
 from icecomb.spark.planner.protocol.tables import Audit, Reference
 
@@ -102,7 +109,7 @@ class BeginWrite(Repeatable):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamedWrite(Message):
+class StreamedWrite(Opaque):
     """Further information for the commit of an epoch.
 
     Args:
@@ -119,7 +126,7 @@ class StreamedWrite(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteState(Message):
+class WriteState(Opaque):
     """The state of a write from its beginning, for its commit.
 
     Args:
@@ -227,7 +234,7 @@ class FileInstructions(Message):
     schema: Any
     file_schema: str | None
     attributes: tuple[Mapping[str, str], ...]
-    target_bytes: int
+    target_bytes: Long
     writer: Mapping[str, str]
     metrics: Mapping[str, str]
     metadata: Mapping[str, str]
@@ -273,7 +280,7 @@ class WriteInstructions(Message):
     distribution: tuple[Any, ...]
     ranges: tuple[SortField, ...]
     ordering: tuple[SortField, ...]
-    advisory_bytes: int | None
+    advisory_bytes: Long | None
     fanout: bool
     deletes: DeleteInstructions | None
     lineage: bool
@@ -281,7 +288,7 @@ class WriteInstructions(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile(Message):
+class WrittenFile(Reported):
     """A new data file, as reported by the task that wrote it.
 
     Args:
@@ -297,10 +304,10 @@ class WrittenFile(Message):
     """
 
     path: str
-    size: int
-    rows: int
+    size: Long
+    rows: Long
     partition: tuple[Any, ...]
-    split_offsets: tuple[int, ...]
+    split_offsets: tuple[Long, ...]
     columns: str
 
 
@@ -319,7 +326,7 @@ class Replaced(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenDeletes(Message):
+class WrittenDeletes(Reported):
     """A new position delete file, as reported by the task that wrote it.
 
     Args:
@@ -333,7 +340,7 @@ class WrittenDeletes(Message):
 
     file: WrittenFile | None
     files: tuple[str, ...]
-    deleted: int
+    deleted: Long
     replaces: bool
     positions: str | None
 
@@ -363,8 +370,8 @@ class Epoch(Message):
         planned_ms: The time when Spark first planned it, in ms since 1970; None if unknown.
     """
 
-    number: int
-    planned_ms: int | None
+    number: Long
+    planned_ms: Long | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,14 +384,14 @@ class MergedRows(Message):
         unmatched_updated: Rows updated because no source row matched; so `unmatched_deleted`.
     """
 
-    copied: int
-    deleted: int
-    updated: int
-    inserted: int
-    matched_updated: int
-    matched_deleted: int
-    unmatched_updated: int
-    unmatched_deleted: int
+    copied: Long
+    deleted: Long
+    updated: Long
+    inserted: Long
+    matched_updated: Long
+    matched_deleted: Long
+    unmatched_updated: Long
+    unmatched_deleted: Long
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +419,7 @@ class CommitWrite(Unrepeatable):
 class Committed(Message):
     """The metrics of a commit for Spark's UI, by Iceberg's names; empty if nothing changed."""
 
-    metrics: Mapping[str, int]
+    metrics: Mapping[str, Long]
 
 
 @dataclass(frozen=True, slots=True)

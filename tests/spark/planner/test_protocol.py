@@ -14,8 +14,8 @@ import pytest
 from icecomb.spark.planner import protocol
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.protocol.message import (
-    PROTOCOL,
     Message,
+    Opaque,
     Repeatable,
     Request,
     Unrepeatable,
@@ -24,9 +24,6 @@ from icecomb.spark.planner.protocol.scans import FileRange, SplitHints
 from icecomb.spark.planner.protocol.tables import LoadTable, TableName
 
 SPARK = Path(__file__).parents[3] / "spark"
-JAVA = SPARK / "bridge" / "java" / "org" / "icecomb" / "spark"
-# the planner's own words, which the bridge hands back as it got them
-OPAQUE = {"Reference", "WriteState", "StreamedWrite", "FileEntry", "DeleteEntry", "StreamTable"}
 
 
 def kinds():
@@ -52,55 +49,23 @@ def messages():
     }
 
 
-def records():
-    """The same as the bridge has them, and of the requests which kind they are."""
-    text = (JAVA / "planner" / "Protocol.java").read_text()
-    found = re.findall(
-        r"public record (\w+)\s*\(([^)]*)\)\s*(?:implements (\w*[Rr]epeatable))?", text
-    )
-    members = {
-        name: [re.sub(r"(?=[A-Z])", "_", part.split()[-1]).lower() for part in _parts(inside)]
-        for name, inside, _ in found
-    }
-    return members, {name: kind for name, _, kind in found if kind}
-
-
-def _parts(inside):
-    """What is between the commas of a record's head, those in type arguments aside."""
-    return [part for part in re.sub(r"<[^()]*?>+(?= )", "", inside).split(",") if part.strip()]
-
-
-def test_bridge_and_planner_have_the_same_messages_with_the_same_members():
-    members, _ = records()
-    assert {name: m for name, m in messages().items() if name not in OPAQUE} == members
+def requests():
+    """The names of the requests."""
+    return {name for name, kind in kinds().items() if issubclass(kind, Request)}
 
 
 def test_each_request_has_its_method():
-    _, requests = records()
-    methods = {re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower() for name in requests}
+    methods = {re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower() for name in requests()}
     assert methods == handlers().keys()
 
 
-def test_bridge_and_planner_agree_on_what_is_asked_again_when_the_planner_is_lost():
-    _, requests = records()
-    bases = {name: kinds()[name].__base__ for name in requests}
-    assert set(bases.values()) == {Repeatable, Unrepeatable}
-    assert {name: kind.__name__ for name, kind in bases.items()} == requests
-
-
-def test_no_message_but_a_request_says_whether_it_is_asked_again():
-    _, requests = records()
-    assert {n for n, kind in kinds().items() if issubclass(kind, Request)} == requests.keys()
-
-
-def test_bridge_and_planner_agree_on_the_version():
-    text = (JAVA / "planner" / "Protocol.java").read_text()
-    assert f"int VERSION = {PROTOCOL};" in text
+def test_each_request_says_whether_it_is_asked_again_when_the_planner_is_lost():
+    assert {kinds()[name].__base__ for name in requests()} == {Repeatable, Unrepeatable}
 
 
 def _asked():
     """The messages that travel to the planner: the requests, and what is part of them."""
-    asked, known = set(records()[1]), messages()
+    asked, known = requests(), messages()
     while True:
         inside = {
             other
@@ -130,12 +95,12 @@ def test_the_planner_reads_every_member_that_it_is_sent():
 
 def test_the_bridge_reads_every_member_that_it_is_answered():
     bridge = SPARK / "bridge"
-    sources = [path for path in bridge.rglob("*.java") if path.name != "Protocol.java"]
-    text = "\n".join(path.read_text() for path in sources)
+    text = "\n".join(path.read_text() for path in bridge.rglob("*.java"))
     known, asked = messages(), _asked()
     unread = {
         f"{name}.{member}"
-        for name in known.keys() - asked - OPAQUE
+        for name in known.keys() - asked
+        if not issubclass(kinds()[name], Opaque)
         for member in known[name]
         if not re.search(rf"\b{_camel(member)}\(\)|::{_camel(member)}\b", text)
     }

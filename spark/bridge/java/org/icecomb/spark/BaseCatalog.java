@@ -151,7 +151,7 @@ abstract class BaseCatalog
     TableDescription found =
         askTable(
             table,
-            catalog -> new LoadTable(catalog, name(table), version, timestamp, AuditSettings.now()),
+            catalog -> new LoadTable(catalog, name(table), version, timestamp, IcebergSettings.audit()),
             TableDescription.class);
     TableHandle handle = TableHandle.of(session, shown(table), found);
     return found.hasFiles() ? new IcecombTable(handle, found) : new RowsTable(handle, found);

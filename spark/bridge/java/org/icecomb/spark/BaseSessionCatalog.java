@@ -36,7 +36,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.functions.PartitionFunctions;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.statement.StatementCatalog;
-import scala.runtime.AbstractFunction1;
 
 /**
  * Spark's own catalog with Iceberg tables in it, each under the name it has in the metastore.
@@ -56,14 +55,6 @@ abstract class BaseSessionCatalog
 
   /** Errors of a planner or metastore connection that will recur for the next table. */
   private static final Set<String> FAILURES = Set.of(PlannerException.START, "MetastoreError");
-
-  private static final AbstractFunction1<String, Object> ICEBERG =
-      new AbstractFunction1<>() {
-        @Override
-        public Object apply(String type) {
-          return type.equalsIgnoreCase("iceberg");
-        }
-      };
 
   private final IcecombCatalog ours = new IcecombCatalog();
   private final Set<String> seenAsOurs = ConcurrentHashMap.newKeySet();
@@ -237,7 +228,7 @@ abstract class BaseSessionCatalog
   /** Whether the entry's own parameters say so: {@code properties()} have another table_type. */
   private static boolean isIceberg(Table table) {
     return table instanceof V1Table entry
-        && entry.v1Table().properties().get("table_type").exists(ICEBERG);
+        && entry.v1Table().properties().get("table_type").exists("iceberg"::equalsIgnoreCase);
   }
 
   /**

@@ -26,6 +26,11 @@ final class HadoopUser {
     }
   }
 
+  /** A key that identifies a user. */
+  static String key(Identity user) {
+    return user.realUser() == null ? user.user() : user.user() + " by " + user.realUser();
+  }
+
   /**
    * The keytab with which Spark gets its tickets ({@code spark.kerberos.keytab}) on this host, or
    * null.

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
+import org.icecomb.spark.planner.Protocol.Audit;
 import scala.collection.JavaConverters;
 
 /** The session's Iceberg settings, which the planner interprets. */
@@ -34,8 +35,15 @@ public final class IcebergSettings {
     return found;
   }
 
+  /** The current settings for write-audit-publish; the planner interprets them for each table. */
+  public static Audit audit() {
+    SQLConf conf = SparkSession.active().sessionState().conf();
+    return new Audit(
+        conf.getConfString("spark.wap.id", null), conf.getConfString("spark.wap.branch", null));
+  }
+
   /**
-   * The same, plus Spark's settings that determine the ratio of shuffle bytes to file bytes, and
+   * The same as {@link #now}, plus Spark's settings that determine the ratio of shuffle bytes to file bytes, and
    * whether statements give all fields.
    */
   public static Map<String, String> ofWrites() {

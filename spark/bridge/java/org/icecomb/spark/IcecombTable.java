@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
@@ -37,7 +38,6 @@ import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
-import org.icecomb.spark.read.MissingRowsScanBuilder;
 import org.icecomb.spark.source.PartitionOverwrites;
 import org.icecomb.spark.write.MissingRows;
 import org.icecomb.spark.write.RowLevelDelta;
@@ -267,9 +267,15 @@ public final class IcecombTable
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     TableHandle table = handle.ofCurrentUser();
-    return read == null
-        ? new IcecombScanBuilder(table, options)
-        : new MissingRowsScanBuilder(table, options, read);
+    return new IcecombScanBuilder(table, options) {
+      @Override
+      public Scan build() {
+        if (read != null) {
+          read.readBy(conditions());
+        }
+        return super.build();
+      }
+    };
   }
 
   @Override
@@ -301,7 +307,7 @@ public final class IcecombTable
   public void deleteWhere(Predicate[] predicates) {
     ArrayNode filters = Condition.toJson(Condition.all(predicates, handle.schema()));
     DeleteWhere request =
-        new DeleteWhere(handle.reference(), filters, IcebergSettings.now(), AuditSettings.now());
+        new DeleteWhere(handle.reference(), filters, IcebergSettings.now(), IcebergSettings.audit());
     handle.ofCurrentUser().ask(request, Done.class);
     handle.refreshCached();
   }

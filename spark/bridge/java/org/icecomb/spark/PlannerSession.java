@@ -156,10 +156,10 @@ public final class PlannerSession {
     }
     try {
       reopenAfterRestart();
-      Opened known = opened.get(user.key());
+      Opened known = opened.get(HadoopUser.key(user));
       if (known == null || !known.user().equals(user)) {
         known = new Opened(user, open(user));
-        opened.put(user.key(), known);
+        opened.put(HadoopUser.key(user), known);
       }
       return known.catalog();
     } finally {
@@ -177,7 +177,7 @@ public final class PlannerSession {
     opened.clear();
     generation = current;
     for (Opened each : before) {
-      opened.put(each.user().key(), new Opened(each.user(), open(each.user())));
+      opened.put(HadoopUser.key(each.user()), new Opened(each.user(), open(each.user())));
     }
   }
 

@@ -45,7 +45,7 @@ public record TableHandle(
         description.reference(),
         Schemas.parse(description.schema()),
         TaskUser.current(),
-        HadoopUser.current().key(),
+        HadoopUser.key(HadoopUser.current()),
         description.uuid(),
         description.table(),
         description.below());
@@ -67,7 +67,7 @@ public record TableHandle(
    * that later run parts of a statement may have been started by another user.
    */
   public TableHandle ofCurrentUser() {
-    String asking = HadoopUser.current().key();
+    String asking = HadoopUser.key(HadoopUser.current());
     if (!asking.equals(opener)) {
       throw SparkErrors.unsupported(
           "A statement of " + asking + " reads or changes " + name + " as " + opener + " opened it",

@@ -2,6 +2,7 @@ package org.icecomb.spark;
 
 import java.io.IOException;
 import java.io.Serializable;
+import java.io.UncheckedIOException;
 import java.security.PrivilegedExceptionAction;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -53,11 +54,15 @@ public record TaskUser(String user, String realUser) implements Serializable {
   }
 
   /** Whether the current thread already acts for this user. */
-  public boolean isCurrent() throws IOException {
-    UserGroupInformation current = UserGroupInformation.getCurrentUser();
-    return user == null
-        ? current.equals(UserGroupInformation.getLoginUser())
-        : current.getShortUserName().equals(user);
+  public boolean isCurrent() {
+    try {
+      UserGroupInformation current = UserGroupInformation.getCurrentUser();
+      return user == null
+          ? current.equals(UserGroupInformation.getLoginUser())
+          : current.getShortUserName().equals(user);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /** Work done on behalf of a user. */

@@ -42,7 +42,7 @@ final class PlannedChangelog implements Changelog {
                       range(context),
                       context.deduplicationMode().value(),
                       context.computeUpdates(),
-                      AuditSettings.now()),
+                      IcebergSettings.audit()),
               LoadedChangelog.class);
       return new PlannedChangelog(
           TableHandle.of(catalog.session(), catalog.shown(name), found.table()), found);

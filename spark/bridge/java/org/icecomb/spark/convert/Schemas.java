@@ -51,6 +51,16 @@ public final class Schemas {
     return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;
   }
 
+  /** The place of the field with an id, or -1. */
+  public static int place(StructType struct, int id) {
+    for (int i = 0; id >= 0 && i < struct.size(); i++) {
+      if (id(struct.fields()[i]) == id) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
   /** A nullable field with an Iceberg id. */
   public static StructField withId(String name, DataType type, int id) {
     return new StructField(name, type, true, new MetadataBuilder().putLong(FIELD_ID, id).build());

@@ -10,35 +10,13 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import scala.Function1;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
+import org.icecomb.spark.NodeChange;
 
 /**
  * A rule that restores partition functions in filters, which Spark 3.5 has replaced by calls of
  * their code that it would not push down to a table.
  */
 public final class FilterFunctions extends Rule<LogicalPlan> {
-
-  private static final Function1<Expression, Expression> NAMING =
-      new AbstractFunction1<>() {
-        @Override
-        public Expression apply(Expression expression) {
-          return expression.transform(
-              new AbstractPartialFunction<Expression, Expression>() {
-                @Override
-                public boolean isDefinedAt(Expression part) {
-                  return part instanceof StaticInvoke call && function(call) != null;
-                }
-
-                @Override
-                public Expression apply(Expression part) {
-                  StaticInvoke call = (StaticInvoke) part;
-                  return new ApplyFunctionExpression(function(call), call.arguments());
-                }
-              });
-        }
-      };
 
   /**
    * @param session the session of the plans, required by Spark but not used
@@ -48,20 +26,23 @@ public final class FilterFunctions extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     return plan.transformDown(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan part) {
-            return part instanceof Filter
-                || part instanceof DeleteFromTable
-                || part instanceof ReplaceData
-                || part instanceof WriteDelta;
-          }
+        new NodeChange<>(
+            part ->
+                part instanceof Filter
+                        || part instanceof DeleteFromTable
+                        || part instanceof ReplaceData
+                        || part instanceof WriteDelta
+                    ? (LogicalPlan) part.mapExpressions(FilterFunctions::named)
+                    : part));
+  }
 
-          @Override
-          public LogicalPlan apply(LogicalPlan part) {
-            return (LogicalPlan) part.mapExpressions(NAMING);
-          }
-        });
+  private static Expression named(Expression expression) {
+    return expression.transform(
+        new NodeChange<>(
+            part ->
+                part instanceof StaticInvoke call && function(call) != null
+                    ? new ApplyFunctionExpression(function(call), call.arguments())
+                    : part));
   }
 
   private static BoundFunction function(StaticInvoke call) {

@@ -10,7 +10,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -101,12 +100,6 @@ public final class Json {
       names[i] = array.get(i).asText();
     }
     return names;
-  }
-
-  public static Map<String, String> strings(JsonNode object) {
-    Map<String, String> entries = new LinkedHashMap<>();
-    object.fieldNames().forEachRemaining(name -> entries.put(name, object.get(name).asText()));
-    return entries;
   }
 
   public static List<JsonNode> elements(JsonNode array) {

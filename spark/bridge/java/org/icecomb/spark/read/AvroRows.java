@@ -86,7 +86,7 @@ final class AvroRows implements DatumReader<Void> {
     steps = new Step[schema.getFields().size()];
     targets = new WritableColumnVector[steps.length];
     for (Schema.Field field : schema.getFields()) {
-      int place = place(request.columns(), id(field, mapping));
+      int place = Schemas.place(request.columns(), id(field, mapping));
       if (place < 0) {
         steps[field.pos()] = skip(field.schema());
       } else {
@@ -131,15 +131,6 @@ final class AvroRows implements DatumReader<Void> {
     }
     Object id = field.getObjectProp("field-id");
     return id == null ? -1 : Integer.parseInt(id.toString());
-  }
-
-  private static int place(StructType struct, int id) {
-    for (int i = 0; id >= 0 && i < struct.size(); i++) {
-      if (Schemas.id(struct.fields()[i]) == id) {
-        return i;
-      }
-    }
-    return -1;
   }
 
   private static NameMapping inside(NameMapping mapping, String name) {
@@ -233,7 +224,7 @@ final class AvroRows implements DatumReader<Void> {
     List<Step> fields = new ArrayList<>();
     boolean[] found = new boolean[wanted.size()];
     for (Schema.Field field : file.getFields()) {
-      int place = place(wanted, id(field, mapping));
+      int place = Schemas.place(wanted, id(field, mapping));
       if (place < 0) {
         fields.add(skip(field.schema()));
       } else {
@@ -257,6 +248,10 @@ final class AvroRows implements DatumReader<Void> {
         fields.add((in, to) -> append(value, type, to.getChild(place)));
       }
     }
+    return struct(fields);
+  }
+
+  private static Step struct(List<Step> fields) {
     Step[] steps = fields.toArray(Step[]::new);
     return (in, to) -> {
       to.appendStruct(false);
@@ -277,13 +272,7 @@ final class AvroRows implements DatumReader<Void> {
               : primitive(field.schema(), DataTypes.BinaryType, false, name + "." + field.name());
       fields.add(place < 0 ? part : (in, to) -> part.read(in, to.getChild(place)));
     }
-    Step[] steps = fields.toArray(Step[]::new);
-    return (in, to) -> {
-      to.appendStruct(false);
-      for (Step step : steps) {
-        step.read(in, to);
-      }
-    };
+    return struct(fields);
   }
 
   private static Step array(
@@ -336,26 +325,7 @@ final class AvroRows implements DatumReader<Void> {
             mark.key(),
             inside(mapping, "key"),
             name + ".key");
-    Step value =
-        step(
-            pair.getFields().get(1).schema(),
-            map.valueType(),
-            mark.value(),
-            inside(mapping, "value"),
-            name + ".value");
-    return (in, to) -> {
-      int first = to.getChild(0).getElementsAppended();
-      int row = to.appendArray(0);
-      int count = 0;
-      for (long n = in.readArrayStart(); n != 0; n = in.arrayNext()) {
-        for (long i = 0; i < n; i++) {
-          key.read(in, to.getChild(0));
-          value.read(in, to.getChild(1));
-          count++;
-        }
-      }
-      to.putArray(row, first, count);
-    };
+    return entries(false, key, pair.getFields().get(1).schema(), map, mark, mapping, name);
   }
 
   private static Step map(
@@ -363,19 +333,26 @@ final class AvroRows implements DatumReader<Void> {
     if (!(wanted instanceof MapType map) || !(map.keyType() instanceof StringType)) {
       throw misfit(file, wanted, name);
     }
-    Step key = text();
+    return entries(true, text(), file.getValueType(), map, mark, mapping, name);
+  }
+
+  private static Step entries(
+      boolean isMap,
+      Step key,
+      Schema values,
+      MapType map,
+      TypeMark mark,
+      NameMapping mapping,
+      String name) {
     Step value =
-        step(
-            file.getValueType(),
-            map.valueType(),
-            mark.value(),
-            inside(mapping, "value"),
-            name + ".value");
+        step(values, map.valueType(), mark.value(), inside(mapping, "value"), name + ".value");
     return (in, to) -> {
       int first = to.getChild(0).getElementsAppended();
       int row = to.appendArray(0);
       int count = 0;
-      for (long n = in.readMapStart(); n != 0; n = in.mapNext()) {
+      for (long n = isMap ? in.readMapStart() : in.readArrayStart();
+          n != 0;
+          n = isMap ? in.mapNext() : in.arrayNext()) {
         for (long i = 0; i < n; i++) {
           key.read(in, to.getChild(0));
           value.read(in, to.getChild(1));

@@ -36,7 +36,7 @@ final class Grouping {
   }
 
   /** The grouping key of a task. */
-  InternalRow key(List<JsonNode> key) {
+  InternalRow key(JsonNode key) {
     Object[] values = new Object[types.size()];
     for (int i = 0; i < values.length; i++) {
       values[i] = Values.fromJson(key.get(i), types.get(i));

@@ -12,6 +12,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -206,7 +207,11 @@ class IcecombScan
 
   /** The files that may have matching rows, or null for all. */
   Set<String> files(Predicate[] predicates) {
-    List<Condition> known = RuntimeConditions.of(predicates, table.schema());
+    List<Condition> known =
+        Arrays.stream(predicates)
+            .map(each -> Condition.of(named(each, table.schema()), table.schema()))
+            .filter(Objects::nonNull)
+            .toList();
     if (known.isEmpty()) {
       return null;
     }
@@ -215,6 +220,29 @@ class IcecombScan
         new NarrowScan(
             table.selection(conditionsJson().addAll(Condition.toJson(known)), options));
     return new HashSet<>(table.ask(request, NarrowedScan.class).files());
+  }
+
+  /**
+   * Replaces names by the table's: runtime filters have the query's spelling if not case-sensitive.
+   */
+  private static Predicate named(Predicate predicate, StructType schema) {
+    Expression[] children = predicate.children();
+    if (!predicate.name().equals("IN")
+        || !(children[0] instanceof NamedReference reference)
+        || reference.fieldNames().length != 1
+        || SparkSession.active().sessionState().conf().caseSensitiveAnalysis()) {
+      return predicate;
+    }
+    List<String> meant =
+        Arrays.stream(schema.fieldNames())
+            .filter(name -> name.equalsIgnoreCase(reference.fieldNames()[0]))
+            .toList();
+    if (meant.size() != 1) {
+      return predicate;
+    }
+    children = children.clone();
+    children[0] = Transforms.column(meant.get(0));
+    return new Predicate("IN", children);
   }
 
   /** What the statement that reads it changes: {@code files}, {@code rows}, or null for nothing. */

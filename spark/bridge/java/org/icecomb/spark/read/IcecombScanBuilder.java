@@ -84,7 +84,7 @@ public class IcecombScanBuilder
     if (rows == null) {
       return false;
     }
-    answered = new AnsweredScan(question.schema(), rows);
+    answered = new GivenRows(question.schema(), rows);
     return true;
   }
 
@@ -115,17 +115,17 @@ public class IcecombScanBuilder
   }
 
   /** The conditions pushed so far. */
-  final ArrayNode conditions() {
+  public final ArrayNode conditions() {
     return Condition.toJson(pushed.conditions());
   }
 
   /** The scan for a statement that rewrites the files it reads: it reads all their rows. */
-  final RewriteScan buildRewrite() {
+  public final RewriteScan buildRewrite() {
     return new RewriteScan(table, required, pushed.conditions(), options);
   }
 
   /** The scan for a statement that deletes rows by position. */
-  final DeltaScan buildDelta() {
+  public final DeltaScan buildDelta() {
     return new DeltaScan(table, required, pushed.conditions(), options);
   }
 

@@ -182,7 +182,7 @@ final class OrcProjection implements Condition.FileColumns {
       int id = id(type, i, mapping);
       StructField field = wanted(wanted, id);
       if (field != null) {
-        vectors[place(wanted, id)] =
+        vectors[Schemas.place(wanted, id)] =
             vector(
                 type.getChildren().get(i),
                 field.dataType(),
@@ -322,17 +322,8 @@ final class OrcProjection implements Condition.FileColumns {
   }
 
   private static StructField wanted(StructType struct, int id) {
-    int place = place(struct, id);
+    int place = Schemas.place(struct, id);
     return place < 0 ? null : struct.fields()[place];
-  }
-
-  private static int place(StructType struct, int id) {
-    for (int i = 0; id >= 0 && i < struct.size(); i++) {
-      if (Schemas.id(struct.fields()[i]) == id) {
-        return i;
-      }
-    }
-    return -1;
   }
 
   private static NameMapping inside(NameMapping mapping, String name) {

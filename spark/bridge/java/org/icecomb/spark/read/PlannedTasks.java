@@ -36,7 +36,7 @@ final class PlannedTasks implements Consumer<ScanPage> {
   private final StructType partition;
   private final StructType lineage;
   private final List<List<FileTask>> groups = new ArrayList<>();
-  private final List<List<JsonNode>> groupingKeys = new ArrayList<>();
+  private final List<JsonNode> groupingKeys = new ArrayList<>();
   private final List<ChangeableFile> changeable = new ArrayList<>();
 
   /** Files that later pages may refer to. */

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MetadataAttribute;
 import org.apache.spark.sql.catalyst.plans.logical.Assignment;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -23,13 +23,11 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.DataTypes;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.read.ChangeScan;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.statement.CommandPlan;
-import scala.Function1;
 import scala.collection.JavaConverters;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule by which UPDATE, DELETE and MERGE carry row lineage (specification, "Row Lineage") on a
@@ -56,18 +54,7 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     return plan.resolveOperatorsUp(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return node.resolved();
-          }
-
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            return node.resolved() ? (B) carrying(node) : otherwise.apply(node);
-          }
-        });
+        new NodeChange<>(node -> node.resolved() ? carrying(node) : node));
   }
 
   private static LogicalPlan carrying(LogicalPlan node) {
@@ -182,13 +169,7 @@ public final class CarriedLineage extends Rule<LogicalPlan> {
     private static LogicalPlan replaced(LogicalPlan plan, DataSourceV2Relation relation) {
       return plan instanceof DataSourceV2Relation
           ? relation
-          : plan.mapChildren(
-              new AbstractFunction1<LogicalPlan, LogicalPlan>() {
-                @Override
-                public LogicalPlan apply(LogicalPlan child) {
-                  return replaced(child, relation);
-                }
-              });
+          : plan.mapChildren(child -> replaced(child, relation));
     }
 
     /**

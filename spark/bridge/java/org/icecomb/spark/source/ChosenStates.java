@@ -17,12 +17,11 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.icecomb.spark.CachedTables;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.PinnedTable;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.convert.Schemas;
-import scala.Function1;
 import scala.collection.JavaConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule that loads the current state of a table if an option, or a name below the table's, selects
@@ -59,20 +58,11 @@ public final class ChosenStates extends Rule<LogicalPlan> {
     Map<List<Object>, PinnedTable> now = new HashMap<>();
     return (LogicalPlan)
         plan.transformWithSubqueries(
-            new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-              @Override
-              public boolean isDefinedAt(LogicalPlan node) {
-                return node instanceof DataSourceV2Relation relation && !chooser(relation).isEmpty();
-              }
-
-              @Override
-              @SuppressWarnings("unchecked")
-              public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-                return isDefinedAt(node)
-                    ? (B) current((DataSourceV2Relation) node, now)
-                    : otherwise.apply(node);
-              }
-            });
+            new NodeChange<LogicalPlan>(
+                node ->
+                    node instanceof DataSourceV2Relation relation && !chooser(relation).isEmpty()
+                        ? current(relation, now)
+                        : node));
   }
 
   /** The selection of the state that is read; empty for the table's current one. */

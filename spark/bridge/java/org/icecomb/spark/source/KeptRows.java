@@ -110,7 +110,7 @@ final class KeptRows extends RDD<InternalRow> {
           "Rows that a statement had stored to read them again are from another attempt of their task\n"
               + "  hint: Nothing was changed: repeat the statement.");
     }
-    return JavaConverters.asScalaIterator(new PagedRows(pages, schema.size()));
+    return JavaConverters.asScalaIterator(new RowPages.Reader(pages, schema.size()));
   }
 
   private scala.collection.Iterator<byte[]> pages(Partition partition, TaskContext task) {

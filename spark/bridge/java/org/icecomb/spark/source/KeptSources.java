@@ -17,15 +17,12 @@ import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.statement.CommandPlan;
-import scala.Function1;
 import scala.Option;
 import scala.collection.JavaConverters;
-import scala.runtime.AbstractFunction0;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule that reads only once what a MERGE, UPDATE or DELETE of an icecomb table would read again
@@ -47,19 +44,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     LogicalPlan decided =
-        plan.resolveOperatorsUp(
-            new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-              @Override
-              public boolean isDefinedAt(LogicalPlan node) {
-                return true;
-              }
-
-              @Override
-              @SuppressWarnings("unchecked")
-              public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-                return (B) decided(node);
-              }
-            });
+        plan.resolveOperatorsUp(new NodeChange<>(this::decided));
     // a subquery is resolved by itself, before the statement that it belongs to
     Option<LogicalPlan> outer = AnalysisContext.get().outerPlan();
     if (decided instanceof SourceToKeep marked && marked.source().resolved() && outer.isDefined()) {
@@ -120,19 +105,14 @@ public final class KeptSources extends Rule<LogicalPlan> {
 
   private Expression conditioned(Expression condition, String statement) {
     return condition.transformUp(
-        new AbstractPartialFunction<Expression, Expression>() {
-          @Override
-          public boolean isDefinedAt(Expression part) {
-            return part instanceof SubqueryExpression;
-          }
-
-          @Override
-          public Expression apply(Expression part) {
-            SubqueryExpression subquery = (SubqueryExpression) part;
-            LogicalPlan kept = once(subquery.plan(), part instanceof Exists, statement, true);
-            return kept == subquery.plan() ? part : (Expression) subquery.withNewPlan(kept);
-          }
-        });
+        new NodeChange<>(
+            part -> {
+              if (!(part instanceof SubqueryExpression subquery)) {
+                return part;
+              }
+              LogicalPlan kept = once(subquery.plan(), part instanceof Exists, statement, true);
+              return kept == subquery.plan() ? part : (Expression) subquery.withNewPlan(kept);
+            }));
   }
 
   /** The icecomb table that a statement changes, or null. */
@@ -188,13 +168,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
     if (!limits && !RepeatableRows.isRepeatableStep(plan)) {
       throw unkeepable(statement);
     }
-    return plan.mapChildren(
-        new AbstractFunction1<LogicalPlan, LogicalPlan>() {
-          @Override
-          public LogicalPlan apply(LogicalPlan child) {
-            return parts(child, limits, statement);
-          }
-        });
+    return plan.mapChildren(child -> parts(child, limits, statement));
   }
 
   private static RuntimeException unkeepable(String statement) {
@@ -209,17 +183,14 @@ public final class KeptSources extends Rule<LogicalPlan> {
   private LogicalPlan kept(LogicalPlan source) {
     QueryExecution execution =
         AnalysisContext.withNewAnalysisContext(
-            new AbstractFunction0<QueryExecution>() {
-              @Override
-              public QueryExecution apply() {
-                QueryExecution planned =
-                    session
-                        .sessionState()
-                        .executePlan(source, session.sessionState().executePlan$default$2());
-                // planned here, as the statement's user
-                planned.executedPlan();
-                return planned;
-              }
+            () -> {
+              QueryExecution planned =
+                  session
+                      .sessionState()
+                      .executePlan(source, session.sessionState().executePlan$default$2());
+              // planned here, as the statement's user
+              planned.executedPlan();
+              return planned;
             });
     return KeptRelation.of(
         session,

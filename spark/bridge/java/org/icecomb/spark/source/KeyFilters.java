@@ -22,11 +22,10 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.read.DeltaScan;
 import org.icecomb.spark.statement.CommandPlan;
 import scala.collection.JavaConverters;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A strategy that leaves out rows of the table changed by a MERGE, UPDATE or DELETE before they are
@@ -75,13 +74,7 @@ public final class KeyFilters extends SparkStrategy {
 
   private static LogicalPlan filtered(LogicalPlan plan, Choice choice) {
     LogicalPlan inside =
-        plan.mapChildren(
-            new AbstractFunction1<LogicalPlan, LogicalPlan>() {
-              @Override
-              public LogicalPlan apply(LogicalPlan child) {
-                return filtered(child, choice);
-              }
-            });
+        plan.mapChildren(child -> filtered(child, choice));
     if (inside instanceof Filter filter) {
       Expression condition = withQuestionsFiltered(filter.condition(), choice);
       return condition == filter.condition() ? filter : new Filter(condition, filter.child());
@@ -94,24 +87,19 @@ public final class KeyFilters extends SparkStrategy {
   /** Filters the queries in a condition on a table by which Spark finds where rows change. */
   private static Expression withQuestionsFiltered(Expression condition, Choice choice) {
     return condition.transformDown(
-        new AbstractPartialFunction<Expression, Expression>() {
-          @Override
-          public boolean isDefinedAt(Expression part) {
-            return part instanceof DynamicPruningExpression pruning
-                && pruning.child() instanceof InSubquery;
-          }
-
-          @Override
-          public Expression apply(Expression part) {
-            InSubquery question = (InSubquery) ((DynamicPruningExpression) part).child();
-            ListQuery asked = question.query();
-            LogicalPlan filtered = questionFiltered(asked.plan(), choice);
-            return filtered == asked.plan()
-                ? part
-                : new DynamicPruningExpression(
-                    new InSubquery(question.values(), asked.withNewPlan(filtered)));
-          }
-        });
+        new NodeChange<>(
+            part -> {
+              if (!(part instanceof DynamicPruningExpression pruning
+                  && pruning.child() instanceof InSubquery question)) {
+                return part;
+              }
+              ListQuery asked = question.query();
+              LogicalPlan filtered = questionFiltered(asked.plan(), choice);
+              return filtered == asked.plan()
+                  ? part
+                  : new DynamicPruningExpression(
+                      new InSubquery(question.values(), asked.withNewPlan(filtered)));
+            }));
   }
 
   private static LogicalPlan questionFiltered(LogicalPlan plan, Choice choice) {
@@ -119,13 +107,7 @@ public final class KeyFilters extends SparkStrategy {
       return join.joinType() == LeftSemi$.MODULE$ ? filtered(join, choice) : join;
     }
     return JavaConverters.seqAsJavaList(plan.children()).size() == 1
-        ? plan.mapChildren(
-            new AbstractFunction1<LogicalPlan, LogicalPlan>() {
-              @Override
-              public LogicalPlan apply(LogicalPlan child) {
-                return questionFiltered(child, choice);
-              }
-            })
+        ? plan.mapChildren(child -> questionFiltered(child, choice))
         : plan;
   }
 

@@ -10,10 +10,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.statement.CommandPlan;
-import scala.Function1;
 import scala.Option;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule that marks what MERGE, UPDATE and DELETE may read more than once, before it is resolved:
@@ -28,19 +27,7 @@ public final class MarkedSources extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return plan.resolveOperatorsUp(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return true;
-          }
-
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            return (B) marked(node);
-          }
-        });
+    return plan.resolveOperatorsUp(new NodeChange<>(MarkedSources::marked));
   }
 
   private static LogicalPlan marked(LogicalPlan node) {
@@ -62,20 +49,14 @@ public final class MarkedSources extends Rule<LogicalPlan> {
 
   private static Expression marked(Expression condition) {
     return condition.transformUp(
-        new AbstractPartialFunction<Expression, Expression>() {
-          @Override
-          public boolean isDefinedAt(Expression part) {
-            return part instanceof SubqueryExpression subquery
-                && !subquery.resolved()
-                && !(subquery.plan() instanceof SourceToKeep);
-          }
-
-          @Override
-          public Expression apply(Expression part) {
-            SubqueryExpression subquery = (SubqueryExpression) part;
-            return (Expression)
-                subquery.withNewPlan(new SourceToKeep(subquery.plan(), part instanceof Exists));
-          }
-        });
+        new NodeChange<>(
+            part ->
+                part instanceof SubqueryExpression subquery
+                        && !subquery.resolved()
+                        && !(subquery.plan() instanceof SourceToKeep)
+                    ? (Expression)
+                        subquery.withNewPlan(
+                            new SourceToKeep(subquery.plan(), part instanceof Exists))
+                    : part));
   }
 }

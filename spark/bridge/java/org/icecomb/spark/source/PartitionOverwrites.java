@@ -17,10 +17,8 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.IcecombTable;
-import scala.Function1;
+import org.icecomb.spark.NodeChange;
 import scala.collection.JavaConverters;
-import scala.runtime.AbstractFunction0;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule by which INSERT OVERWRITE and {@code insertInto} replace the rows of a table that was
@@ -73,18 +71,7 @@ public final class PartitionOverwrites extends Rule<LogicalPlan> {
       return plan;
     }
     return plan.transformDown(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return isOverwrite(node);
-          }
-
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            return isOverwrite(node) ? (B) overwritten(node) : otherwise.apply(node);
-          }
-        });
+        new NodeChange<>(node -> isOverwrite(node) ? overwritten(node) : node));
   }
 
   private static boolean isOverwrite(LogicalPlan node) {
@@ -115,13 +102,7 @@ public final class PartitionOverwrites extends Rule<LogicalPlan> {
       conf.setConfString(MODE, namesPartition(insert, table) ? STATIC : mode(table, conf));
       Rule<LogicalPlan> sparks = session.sessionState().analyzer().ResolveInsertInto();
       return SQLConf.withExistingConf(
-          conf,
-          new AbstractFunction0<LogicalPlan>() {
-            @Override
-            public LogicalPlan apply() {
-              return sparks.apply(insert);
-            }
-          });
+          conf,() -> sparks.apply(insert));
     }
     OverwriteByExpression write = (OverwriteByExpression) node;
     IcecombTable table = (IcecombTable) ((DataSourceV2Relation) write.table()).table();

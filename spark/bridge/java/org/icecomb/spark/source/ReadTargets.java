@@ -14,12 +14,11 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.IcecombStagedTable;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.write.MissingRows;
 import org.icecomb.spark.write.RowLevelChange;
-import scala.Function1;
 import scala.Product;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule that records for writes the reads of the written table in their queries: concurrent
@@ -54,20 +53,7 @@ public final class ReadTargets extends Rule<LogicalPlan> {
       return written(write);
     }
     return plan.transformDown(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return node instanceof V2WriteCommand;
-          }
-
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            return node instanceof V2WriteCommand write
-                ? (B) written(write)
-                : otherwise.apply(node);
-          }
-        });
+        new NodeChange<>(node -> node instanceof V2WriteCommand write ? written(write) : node));
   }
 
   private static LogicalPlan written(V2WriteCommand write) {
@@ -129,22 +115,11 @@ public final class ReadTargets extends Rule<LogicalPlan> {
         write
             .query()
             .transformDown(
-                new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-                  @Override
-                  public boolean isDefinedAt(LogicalPlan node) {
-                    return node instanceof DataSourceV2Relation relation
-                        && isSame(relation, target);
-                  }
-
-                  @Override
-                  @SuppressWarnings("unchecked")
-                  public <A extends LogicalPlan, B> B applyOrElse(
-                      A node, Function1<A, B> otherwise) {
-                    return isDefinedAt(node)
-                        ? (B) over((DataSourceV2Relation) node, read.readFor(missing))
-                        : otherwise.apply(node);
-                  }
-                });
+                new NodeChange<>(
+                    node ->
+                        node instanceof DataSourceV2Relation relation && isSame(relation, target)
+                            ? over(relation, read.readFor(missing))
+                            : node));
     return (LogicalPlan)
         ((V2WriteCommand) write.withNewQuery(query))
             .withNewTable(

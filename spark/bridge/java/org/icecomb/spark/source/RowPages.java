@@ -3,13 +3,15 @@ package org.icecomb.spark.source;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.util.Iterator;
+import java.util.NoSuchElementException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 
 /**
- * Rows in pages of about a mebibyte, to be read by {@link PagedRows}. The first page identifies the
+ * Rows in pages of about a mebibyte, to be read by {@link Reader}. The first page identifies the
  * task attempt that wrote them.
  */
 final class RowPages implements Iterator<byte[]> {
@@ -61,5 +63,38 @@ final class RowPages implements Iterator<byte[]> {
       projection = UnsafeProjection.create(columns);
     }
     return projection.apply(row);
+  }
+
+  /** The rows in the pages after the first. */
+  static final class Reader implements Iterator<InternalRow> {
+
+    private final Iterator<byte[]> pages;
+    private final UnsafeRow row;
+    private ByteBuffer page = ByteBuffer.allocate(0);
+
+    Reader(Iterator<byte[]> pages, int columns) {
+      this.pages = pages;
+      this.row = new UnsafeRow(columns);
+    }
+
+    @Override
+    public boolean hasNext() {
+      return page.hasRemaining() || pages.hasNext();
+    }
+
+    /** Returns the same object each time, like all of Spark's row iterators. */
+    @Override
+    public InternalRow next() {
+      if (!hasNext()) {
+        throw new NoSuchElementException();
+      }
+      if (!page.hasRemaining()) {
+        page = ByteBuffer.wrap(pages.next());
+      }
+      int size = Math.toIntExact(page.getLong());
+      row.pointTo(page.array(), Platform.BYTE_ARRAY_OFFSET + (long) page.position(), size);
+      page.position(page.position() + size);
+      return row;
+    }
   }
 }

@@ -1,9 +1,5 @@
 package org.icecomb.spark.statement;
 
-import static org.icecomb.spark.statement.Tokens.EXPLAIN;
-import static org.icecomb.spark.statement.Tokens.GAP;
-import static org.icecomb.spark.statement.Tokens.NAME;
-import static org.icecomb.spark.statement.Tokens.SPACE;
 import static org.icecomb.spark.statement.Tokens.words;
 
 import java.util.regex.Matcher;
@@ -22,30 +18,16 @@ import java.util.regex.Pattern;
 record AlterStatement(String explain, String table, String change, boolean certain) {
 
   private static final Pattern BEGINNING =
-      Pattern.compile(
-          SPACE
-              + "*("
-              + EXPLAIN
-              + ")ALTER"
-              + GAP
-              + "TABLE"
-              + GAP
-              + "("
-              + NAME
-              + ")"
-              + GAP
-              + "(?:(?="
-              + words("(?:ADD|DROP|REPLACE) PARTITION FIELD")
-              + "|"
-              + words("(?:SET|DROP) IDENTIFIER FIELDS")
-              + "|"
-              + words("WRITE (?:(?:LOCALLY )?ORDERED|UNORDERED|DISTRIBUTED)")
-              + "|"
-              + words("(?:(?:CREATE OR )?REPLACE|CREATE|DROP) (?:BRANCH|TAG)")
+      Tokens.statement(
+          "ALTER TABLE (NAME) (?:(?="
+              + words(
+                  "(?:(?:ADD|DROP|REPLACE) PARTITION FIELD"
+                      + "|(?:SET|DROP) IDENTIFIER FIELDS"
+                      + "|WRITE (?:(?:LOCALLY )?ORDERED|UNORDERED|DISTRIBUTED)"
+                      + "|(?:(?:CREATE OR )?REPLACE|CREATE|DROP) (?:BRANCH|TAG))")
               + ")()|(?="
               + words("(?:WRITE|\\w+ (?:\\w+ )?(?:BRANCH(?:ES)?|TAGS?|PARTITION FIELDS?|IDENTIFIER))")
-              + "))",
-          Pattern.CASE_INSENSITIVE);
+              + "))");
 
   /** Parses a statement; null if it is not one of icecomb's. */
   static AlterStatement find(String text) {

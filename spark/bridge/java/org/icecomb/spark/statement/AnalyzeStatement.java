@@ -16,10 +16,7 @@ import org.icecomb.spark.IcecombTable;
 import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.PlannerException;
-import org.icecomb.spark.planner.Protocol.LoadProcedure;
 import org.icecomb.spark.planner.Protocol.ProcedureArgument;
-import org.icecomb.spark.planner.Protocol.ProcedureDescription;
 import org.icecomb.spark.planner.Protocol.TableName;
 import scala.Option;
 import scala.collection.JavaConverters;
@@ -184,13 +181,7 @@ final class AnalyzeStatement {
       columns.forEach(names::add);
       arguments.add(new ProcedureArgument("columns", names));
     }
-    ProcedureDescription description;
-    try {
-      description =
-          planner.ask(catalog -> new LoadProcedure(catalog, procedure), ProcedureDescription.class);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
-    PlannedCalls.call(planner, procedure, description, arguments);
+    PlannedCalls.call(
+        planner, procedure, PlannedCalls.description(planner, procedure), arguments);
   }
 }

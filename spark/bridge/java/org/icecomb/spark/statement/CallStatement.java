@@ -1,10 +1,5 @@
 package org.icecomb.spark.statement;
 
-import static org.icecomb.spark.statement.Tokens.EXPLAIN;
-import static org.icecomb.spark.statement.Tokens.GAP;
-import static org.icecomb.spark.statement.Tokens.NAME;
-import static org.icecomb.spark.statement.Tokens.SPACE;
-
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -19,9 +14,7 @@ import java.util.regex.Pattern;
 record CallStatement(String explain, String procedure, String invocation) {
 
   private static final Pattern BEGINNING =
-      Pattern.compile(
-          SPACE + "*(" + EXPLAIN + ")CALL" + GAP + "(" + NAME + ")" + SPACE + "*\\(",
-          Pattern.CASE_INSENSITIVE);
+      Tokens.statement("CALL (NAME)" + Tokens.SPACE + "*\\(");
 
   /** Parses a statement; null if it is not a CALL. */
   static CallStatement find(String text) {

@@ -1,11 +1,5 @@
 package org.icecomb.spark.statement;
 
-import static org.icecomb.spark.statement.Tokens.EXPLAIN;
-import static org.icecomb.spark.statement.Tokens.GAP;
-import static org.icecomb.spark.statement.Tokens.NAME;
-import static org.icecomb.spark.statement.Tokens.SPACE;
-import static org.icecomb.spark.statement.Tokens.words;
-
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -22,26 +16,7 @@ record LikeStatement(
     String explain, String ifNotExists, String target, String source, String clauses) {
 
   private static final Pattern BEGINNING =
-      Pattern.compile(
-          SPACE
-              + "*("
-              + EXPLAIN
-              + ")"
-              + words("CREATE TABLE")
-              + GAP
-              + "((?:"
-              + words("IF NOT EXISTS")
-              + GAP
-              + ")?)("
-              + NAME
-              + ")"
-              + GAP
-              + words("LIKE")
-              + GAP
-              + "("
-              + NAME
-              + ")",
-          Pattern.CASE_INSENSITIVE);
+      Tokens.statement("CREATE TABLE ((?:IF NOT EXISTS )?)(NAME) LIKE (NAME)");
 
   /** Parses a statement; null if it is not a CREATE TABLE … LIKE. */
   static LikeStatement find(String text) {

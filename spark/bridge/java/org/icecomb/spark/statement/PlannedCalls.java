@@ -19,6 +19,7 @@ import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.CallProcedure;
 import org.icecomb.spark.planner.Protocol.CurrentNamespace;
 import org.icecomb.spark.planner.Protocol.EndWork;
+import org.icecomb.spark.planner.Protocol.LoadProcedure;
 import org.icecomb.spark.planner.Protocol.ProcedureArgument;
 import org.icecomb.spark.planner.Protocol.ProcedureDescription;
 import org.icecomb.spark.planner.Protocol.ProcedurePage;
@@ -32,6 +33,15 @@ import org.icecomb.spark.read.GivenRows;
 public final class PlannedCalls {
 
   private PlannedCalls() {}
+
+  static ProcedureDescription description(PlannerSession planner, TableName procedure) {
+    try {
+      return planner.ask(
+          catalog -> new LoadProcedure(catalog, procedure), ProcedureDescription.class);
+    } catch (PlannerException e) {
+      throw SparkErrors.other(e);
+    }
+  }
 
   /** Calls a procedure, lets the session do the work that it requests, and returns its rows. */
   public static GivenRows call(
@@ -56,7 +66,7 @@ public final class PlannedCalls {
               ProcedurePage.class,
               () ->
                   page -> {
-                    rows.addAll(page.rows());
+                    page.rows().forEach(rows::add);
                     page.work().forEach(work -> end(planner, work.id(), () -> rewrite(spark, work)));
                     page.queries()
                         .forEach(

@@ -25,8 +25,6 @@ import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Values;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.PlannerException;
-import org.icecomb.spark.planner.Protocol.LoadProcedure;
 import org.icecomb.spark.planner.Protocol.ProcedureArgument;
 import org.icecomb.spark.planner.Protocol.ProcedureDescription;
 import org.icecomb.spark.planner.Protocol.ProcedureParameter;
@@ -56,13 +54,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
   private LogicalPlan command(ProcedureCall call, Project given) {
     PlannerSession planner = StatementCatalog.find(session, call.procedure()).session();
     TableName procedure = name(call.procedure());
-    ProcedureDescription description;
-    try {
-      description =
-          planner.ask(catalog -> new LoadProcedure(catalog, procedure), ProcedureDescription.class);
-    } catch (PlannerException e) {
-      throw SparkErrors.other(e);
-    }
+    ProcedureDescription description = PlannedCalls.description(planner, procedure);
     List<NamedExpression> columns = new ArrayList<>();
     List<NamedExpression> values = JavaConverters.seqAsJavaList(given.projectList());
     for (int i = 0; i < values.size(); i++) {

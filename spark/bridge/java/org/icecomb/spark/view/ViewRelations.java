@@ -19,22 +19,19 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ShowColumns;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTableProperties;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.SparkVersion;
 import org.icecomb.spark.planner.Protocol.ViewDescription;
 import org.icecomb.spark.statement.CommandPlan;
 import org.icecomb.spark.statement.StatementCommand;
-import scala.Function1;
 import scala.Option;
-import scala.runtime.AbstractFunction0;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule that replaces an icecomb view's name by its query, and answers SHOW and DESCRIBE of one,
@@ -52,19 +49,7 @@ public final class ViewRelations extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return plan.resolveOperatorsUp(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return true;
-          }
-
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            return (B) resolved(node);
-          }
-        });
+    return plan.resolveOperatorsUp(new NodeChange<>(this::resolved));
   }
 
   private LogicalPlan resolved(LogicalPlan node) {
@@ -128,21 +113,9 @@ public final class ViewRelations extends Rule<LogicalPlan> {
     View unresolved = (View) parsed.child();
     LogicalPlan query =
         AnalysisContext.withAnalysisContext(
-            described,
-            new AbstractFunction0<LogicalPlan>() {
-              @Override
-              public LogicalPlan apply() {
-                return analyzed(name, unresolved);
-              }
-            });
+            described, () -> analyzed(name, unresolved));
     LogicalPlan resolved =
-        unresolved.mapChildren(
-            new AbstractFunction1<LogicalPlan, LogicalPlan>() {
-              @Override
-              public LogicalPlan apply(LogicalPlan child) {
-                return query;
-              }
-            });
+        unresolved.mapChildren(child -> query);
     return SubqueryAlias$.MODULE$.apply(CommandPlan.list(name.parts()), resolved);
   }
 
@@ -161,14 +134,9 @@ public final class ViewRelations extends Rule<LogicalPlan> {
     LogicalPlan query =
         SQLConf.withExistingConf(
             SparkVersion.settings(view.desc()),
-            new AbstractFunction0<LogicalPlan>() {
-              @Override
-              public LogicalPlan apply() {
-                return analyzer
-                    .org$apache$spark$sql$catalyst$analysis$Analyzer$$executeSameContext(
-                        view.child());
-              }
-            });
+            () ->
+                analyzer.org$apache$spark$sql$catalyst$analysis$Analyzer$$executeSameContext(
+                    view.child()));
     // outside of the view its names would have another meaning
     analyzer.checkAnalysis(query);
     return query;

@@ -95,7 +95,7 @@ record DataFileWriterFactory(
         String name =
             String.format(
                 Locale.ROOT, "%s-%05d%s", filePrefix, created.size() + 1, files.suffix());
-        String location = settings.location().of(key.toPath(settings.partition()), name);
+        String location = settings.locationOf(key.toPath(settings.partition()), name);
         Path path = new Path(location);
         Configuration conf = factory.hadoop().value().value();
         created.add(path, conf);

@@ -1,6 +1,7 @@
 package org.icecomb.spark.write;
 
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
@@ -36,7 +37,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
   }
 
   private EpochWrite(TableHandle table, WriteInstructions instructions, LogicalWriteInfo info) {
-    super(table, info.schema(), instructions, null, (write, finished) -> Committed.NOTHING);
+    super(table, info.schema(), instructions, null, (write, finished) -> new Committed(Map.of()));
     this.table = table;
     this.checkpoint = Checkpoint.of(info.options());
   }

@@ -7,7 +7,6 @@ import java.util.Map;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.icecomb.spark.AuditSettings;
 import org.icecomb.spark.IcebergSettings;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.convert.Schemas;
@@ -63,7 +62,7 @@ public class IcecombWriteBuilder implements WriteBuilder {
         filters,
         options,
         IcebergSettings.ofWrites(),
-        AuditSettings.now(),
+        IcebergSettings.audit(),
         null,
         ofTable ? null : Schemas.toJson(info.schema()),
         TableHandle.isCaseSensitive(),

@@ -167,7 +167,7 @@ final class PositionDeleteWriter {
               filePrefix,
               created.size() + 1,
               settings.files().suffix());
-      location = settings.location().of(place.folder(), name);
+      location = settings.locationOf(place.folder(), name);
       this.replaces = replaces;
       Path path = new Path(location);
       Configuration conf = factory.hadoop().value().value();

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
@@ -20,7 +21,7 @@ import org.icecomb.spark.planner.Protocol.Delta;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 import org.icecomb.spark.read.ChangedFiles;
 import org.icecomb.spark.read.DeltaScan;
-import org.icecomb.spark.read.DeltaScanBuilder;
+import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
 
 /**
@@ -60,7 +61,12 @@ public final class RowLevelDelta extends RowLevelChange implements SupportsDelta
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new DeltaScanBuilder(table, options, built -> scan = built);
+    return new IcecombScanBuilder(table, options) {
+      @Override
+      public Scan build() {
+        return scan = buildDelta();
+      }
+    };
   }
 
   @Override

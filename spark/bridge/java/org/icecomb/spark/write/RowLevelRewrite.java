@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -17,9 +18,9 @@ import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
 import org.icecomb.spark.planner.Protocol.Committed;
 import org.icecomb.spark.planner.Protocol.Replaced;
+import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.read.RewriteScan;
-import org.icecomb.spark.read.RewriteScanBuilder;
 
 /**
  * UPDATE, DELETE or MERGE that rewrites files: Spark reads the files with rows to change, writes
@@ -55,7 +56,12 @@ public final class RowLevelRewrite extends RowLevelChange {
     if (refusal != null) {
       throw SparkErrors.refused(refusal);
     }
-    return new RewriteScanBuilder(table, options, built -> scan = built);
+    return new IcecombScanBuilder(table, options) {
+      @Override
+      public Scan build() {
+        return scan = buildRewrite();
+      }
+    };
   }
 
   @Override

@@ -3,6 +3,7 @@ package org.icecomb.spark.write;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -44,6 +45,6 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
   @Override
   protected Committed commit(JsonNode write, FinishedFiles finished) {
     keep.keep(write, finished.files(), finished.paths());
-    return Committed.NOTHING;
+    return new Committed(Map.of());
   }
 }

@@ -1,7 +1,6 @@
 package org.icecomb.spark.write;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.DeltaWriterFactory;
@@ -20,11 +19,7 @@ record UserDeltaWriterFactory(TaskUser user, DeltaWriterFactory writers)
   @Override
   public DeltaWriter<InternalRow> createWriter(int partitionId, long taskId) {
     DeltaWriter<InternalRow> writer = writers.createWriter(partitionId, taskId);
-    try {
-      return user.isCurrent() ? writer : new Writer(user, writer);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+    return user.isCurrent() ? writer : new Writer(user, writer);
   }
 
   private static final class Writer extends UserWriterFactory.Writer

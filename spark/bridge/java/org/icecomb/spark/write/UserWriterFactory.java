@@ -1,7 +1,6 @@
 package org.icecomb.spark.write;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
@@ -20,11 +19,7 @@ record UserWriterFactory(TaskUser user, DataWriterFactory writers) implements Da
   @Override
   public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
     DataWriter<InternalRow> writer = writers.createWriter(partitionId, taskId);
-    try {
-      return user.isCurrent() ? writer : new Writer(user, writer);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+    return user.isCurrent() ? writer : new Writer(user, writer);
   }
 
   /** A writer that acts on behalf of a user. */

@@ -38,14 +38,12 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.icecomb.spark.IcecombTable;
+import org.icecomb.spark.NodeChange;
 import org.icecomb.spark.SparkErrors;
 import org.icecomb.spark.read.MetadataColumns;
 import org.icecomb.spark.statement.CommandPlan;
-import scala.Function1;
 import scala.Option;
 import scala.collection.JavaConverters;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * A rule that plans UPDATE, DELETE and MERGE which name metadata columns of the table, as {@code
@@ -68,46 +66,24 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
 
   /** Adds the rule to sessions: before names are resolved it holds statements, then plans them. */
   public static void resolve(SparkSessionExtensions extensions) {
-    extensions.injectHintResolutionRule(
-        new AbstractFunction1<SparkSession, Rule<LogicalPlan>>() {
-          @Override
-          public Rule<LogicalPlan> apply(SparkSession session) {
-            return new NamedMetadata(session, true);
-          }
-        });
-    extensions.injectResolutionRule(
-        new AbstractFunction1<SparkSession, Rule<LogicalPlan>>() {
-          @Override
-          public Rule<LogicalPlan> apply(SparkSession session) {
-            return new NamedMetadata(session, false);
-          }
-        });
+    extensions.injectHintResolutionRule(session -> new NamedMetadata(session, true));
+    extensions.injectResolutionRule(session -> new NamedMetadata(session, false));
   }
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return plan.resolveOperatorsUp(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-          @Override
-          public boolean isDefinedAt(LogicalPlan node) {
-            return condition(node) != null;
-          }
+    return plan.resolveOperatorsUp(new NodeChange<>(this::heldOrReleased));
+  }
 
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            Expression condition = condition(node);
-            if (condition == null || holds == condition instanceof HeldCondition) {
-              return otherwise.apply(node);
-            }
-            if (!holds) {
-              return (B) released(node, (HeldCondition) condition);
-            }
-            return names(node.expressions())
-                ? (B) with(node, condition, new HeldCondition(condition))
-                : otherwise.apply(node);
-          }
-        });
+  private LogicalPlan heldOrReleased(LogicalPlan node) {
+    Expression condition = condition(node);
+    if (condition == null || holds == condition instanceof HeldCondition) {
+      return node;
+    }
+    if (!holds) {
+      return released(node, (HeldCondition) condition);
+    }
+    return names(node.expressions()) ? with(node, condition, new HeldCondition(condition)) : node;
   }
 
   /** The condition of a statement that changes rows; null if the plan is not one. */
@@ -300,45 +276,31 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
   private static Expression changed(
       Expression part, UnaryOperator<AttributeReference> change) {
     return part.transformUp(
-        new AbstractPartialFunction<Expression, Expression>() {
-          @Override
-          public boolean isDefinedAt(Expression each) {
-            return each instanceof AttributeReference
-                || each instanceof SubqueryExpression
-                || each instanceof OuterReference;
-          }
+        new NodeChange<>(
+            each -> {
+              if (each instanceof AttributeReference column) {
+                return change.apply(column);
+              }
+              if (each instanceof OuterReference outer) {
+                return outer.e() instanceof AttributeReference column
+                    ? new OuterReference(change.apply(column))
+                    : outer;
+              }
+              return each instanceof SubqueryExpression subquery
+                  ? (Expression) subquery.withNewPlan(changedOutside(subquery.plan(), change))
+                  : each;
+            }));
+  }
 
-          @Override
-          public Expression apply(Expression each) {
-            if (each instanceof AttributeReference column) {
-              return change.apply(column);
-            }
-            if (each instanceof OuterReference outer) {
-              return outer.e() instanceof AttributeReference column
-                  ? new OuterReference(change.apply(column))
-                  : outer;
-            }
-            SubqueryExpression subquery = (SubqueryExpression) each;
-            return (Expression)
-                subquery.withNewPlan(
-                    (LogicalPlan)
-                        subquery
-                            .plan()
-                            .transformAllExpressions(
-                                new AbstractPartialFunction<Expression, Expression>() {
-                                  @Override
-                                  public boolean isDefinedAt(Expression inner) {
-                                    return inner instanceof OuterReference
-                                        || inner instanceof SubqueryExpression;
-                                  }
-
-                                  @Override
-                                  public Expression apply(Expression inner) {
-                                    return changed(inner, change);
-                                  }
-                                }));
-          }
-        });
+  private static LogicalPlan changedOutside(
+      LogicalPlan subquery, UnaryOperator<AttributeReference> change) {
+    return (LogicalPlan)
+        subquery.transformAllExpressions(
+            new NodeChange<>(
+                inner ->
+                    inner instanceof OuterReference || inner instanceof SubqueryExpression
+                        ? changed(inner, change)
+                        : inner));
   }
 
   /**
@@ -355,20 +317,16 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
         filter
             .condition()
             .transformUp(
-                new AbstractPartialFunction<Expression, Expression>() {
-                  @Override
-                  public boolean isDefinedAt(Expression each) {
-                    return each instanceof AttributeReference column
-                        && columns.stream()
-                            .anyMatch(known -> known.exprId().equals(column.exprId()));
-                  }
-
-                  @Override
-                  public Expression apply(Expression each) {
-                    outer.add(each);
-                    return new OuterReference((AttributeReference) each);
-                  }
-                });
+                new NodeChange<>(
+                    each -> {
+                      if (!(each instanceof AttributeReference column)
+                          || columns.stream()
+                              .noneMatch(known -> known.exprId().equals(column.exprId()))) {
+                        return each;
+                      }
+                      outer.add(each);
+                      return new OuterReference(column);
+                    }));
     return outer.size() == before
         ? part
         : (Expression)
@@ -379,13 +337,6 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
 
   private static LogicalPlan mapped(
       LogicalPlan node, UnaryOperator<Expression> change) {
-    return (LogicalPlan)
-        node.mapExpressions(
-            new AbstractFunction1<Expression, Expression>() {
-              @Override
-              public Expression apply(Expression each) {
-                return change.apply(each);
-              }
-            });
+    return (LogicalPlan) node.mapExpressions(change::apply);
   }
 }
