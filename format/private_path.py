@@ -16,7 +16,7 @@ from icecomb.format.process import is_own
 
 _MOST_LINKS: Final = 40
 _ACL: Final = "system.posix_acl_access"
-_ACCOUNTS: Final = Path("/etc/nsswitch.conf")
+ACCOUNTS: Final = Path("/etc/nsswitch.conf")
 _LISTED: Final = frozenset({"files", "systemd"})
 """Sources of accounts that the system lists in full; a directory server's may not be listed."""
 
@@ -100,7 +100,7 @@ def _is_private(group: int) -> bool:
 
 def _are_accounts_listed() -> bool:
     try:
-        text = _ACCOUNTS.read_text(encoding="utf-8", errors="replace")
+        text = ACCOUNTS.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
     sources = re.findall(r"(?m)^\s*(?:passwd|group|initgroups):([^#\n]*)", text)

@@ -25,7 +25,7 @@ def group(monkeypatch, name, members=(), *others, sources="files systemd"):
     monkeypatch.setattr(grp, "getgrgid", lambda _: found)
     monkeypatch.setattr(pwd, "getpwall", lambda: accounts)
     listed = SimpleNamespace(read_text=lambda **_: f"passwd: {sources} # all\ngroup: files\n")
-    monkeypatch.setattr(private_path, "_ACCOUNTS", listed)
+    monkeypatch.setattr(private_path, "ACCOUNTS", listed)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_group_of_accounts_that_are_not_listed_may_have_others(place, monkeypa
     place.parent.chmod(0o775)
     group(monkeypatch, "users", sources=sources)
     assert open_part(place) == (place.parent if sources else None)
-    monkeypatch.setattr(private_path, "_ACCOUNTS", Path("/nowhere"))
+    monkeypatch.setattr(private_path, "ACCOUNTS", Path("/nowhere"))
     assert open_part(place) == place.parent
     group(monkeypatch, ME, sources=sources)
     assert open_part(place) is None

@@ -28,7 +28,7 @@ _VERSION: Final = "2021-12-02"
 _SCOPE: Final = "https://storage.azure.com/.default"
 _EARLY_S: Final = 300
 """Seconds before expiry at which a token is renewed: it must last until a request has arrived."""
-_LONGEST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 5.0
 _SIGNED: Final = (
     "Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type", "Date",
     "If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range",
@@ -150,7 +150,7 @@ class _Renewed(Signer):
         class Transport(RequestsTransport):  # type: ignore[misc]
             def sleep(self, duration: float) -> None:
                 # `Retry-After` may name any time
-                super().sleep(min(duration, _LONGEST_PAUSE_S))
+                super().sleep(min(duration, LONGEST_PAUSE_S))
 
         # one that owned its session would close it after the first request
         transport = Transport(session=self._session, session_owner=False)
