@@ -7,8 +7,10 @@ metastore, the same one as `icecomb.catalog.load_catalog("local")`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import ConfigurationError, MissingDependencyError
@@ -16,8 +18,11 @@ from icecomb.spark.conf import (
     CATALOG_CLASS,
     EXTENSIONS,
     JAVA_OPTIONS,
+    REDACTION,
+    SECRETS,
     SESSION_CATALOG,
     TOKEN_FILES,
+    is_secret,
     spark_conf,
 )
 
@@ -103,10 +108,44 @@ def configure(
         )
     _check_running(name, conf)
     if token_file := conf.get(f"spark.hadoop.{TOKEN_FILES}"):
-        _show_token(token_file)
+        _show_token(token_file, conf["spark.hadoop.hive.metastore.uris"])
+    conf.pop(REDACTION, None)
     for key, value in conf.items():
         builder = builder.config(key, _with_given(builder, key, value))
+    builder.getOrCreate = partial(  # type: ignore[method-assign] # there is no other hook
+        _get_or_create, builder, builder.getOrCreate
+    )
     return builder
+
+
+def _get_or_create(
+    builder: SparkSession.Builder, create: Callable[[], SparkSession]
+) -> SparkSession:
+    """Start Spark with secrets of catalogs neither in its command, as pyspark does, nor in its UI.
+
+    Every user of the machine can read commands.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    options: dict[str, Any] = builder._options  # noqa: SLF001 - there is no public access
+    secret = set(filter(is_secret, options))
+    if not secret or SparkContext._active_spark_context or _is_remote(options):  # noqa: SLF001
+        return create()
+    if SparkContext._gateway is None:  # noqa: SLF001 - no public access
+        command = SparkConf(loadDefaults=False)
+        for key in options.keys() - secret:
+            command.set(key, options[key])
+        SparkContext._ensure_initialized(conf=command)  # noqa: SLF001 - no public access
+    if REDACTION not in options and not SparkConf().contains(REDACTION):
+        builder.config(REDACTION, SECRETS)
+    return create()
+
+
+def _is_remote(options: Mapping[str, Any]) -> bool:
+    """Return whether the builder connects to a server by Spark Connect."""
+    mode = options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
+    started = {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"} & os.environ.keys()
+    return mode.lower() == "connect" or "spark.remote" in options or bool(started)
 
 
 @contextmanager
@@ -140,12 +179,19 @@ def _with_given(builder: SparkSession.Builder, key: str, value: str) -> str:
     return separator.join(given if value in given else [*given, value])
 
 
-def _show_token(path: str) -> None:
-    """Load the embedded metastore's token into a running JVM; a new one reads it as it starts."""
+def _show_token(path: str, uris: str) -> None:
+    """Load the embedded metastore's token into a running JVM; a new one reads it as it starts.
+
+    Hive's clients send any server a login by it that can be relayed to the metastore: it is not
+    for a Hive support that calls another address.
+    """
     from pyspark import SparkContext
 
     jvm: Any = SparkContext._jvm  # noqa: SLF001 - there is no public access to the JVM
     if jvm is None:
+        return
+    context = SparkContext._active_spark_context  # noqa: SLF001 - must not start Spark
+    if context and context.getConf().get("spark.hadoop.hive.metastore.uris", uris) != uris:
         return
     hadoop = jvm.org.apache.hadoop
     file, conf = jvm.java.io.File(path), hadoop.conf.Configuration()

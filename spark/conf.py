@@ -6,6 +6,7 @@ Every way to start Spark takes the same lines: PySpark's builder, ``spark-submit
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import ConfigurationError
+from icecomb.format.property.property import HIDDEN_NAMES
 from icecomb.spark.jar import bridge_jar
 
 CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"
@@ -27,6 +29,10 @@ SESSION_CATALOG_CLASS: Final = "org.icecomb.spark.IcecombSessionCatalog"
 EXTENSIONS: Final = "spark.sql.extensions"
 EXTENSIONS_CLASS: Final = "org.icecomb.spark.IcecombSessionExtensions"
 """The bridge's SQL statements, a value of ``spark.sql.extensions``."""
+
+REDACTION: Final = "spark.redaction.regex"
+SECRETS: Final = f"(?i)access[.]?key|(^|[.])ugi$|{HIDDEN_NAMES}"
+"""Settings whose values Spark hides in its UI and logs: its own default, and icecomb's secrets."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 TOKEN_FILES: Final = "hadoop.token.files"  # noqa: S105 - a setting
@@ -95,7 +101,14 @@ def spark_conf(
         conf |= _admission(str(uri))
         if warehouse:
             conf["spark.sql.warehouse.dir"] = _absolute(warehouse)
+    if any(map(is_secret, conf)):
+        conf[REDACTION] = SECRETS
     return conf
+
+
+def is_secret(key: str) -> bool:
+    """Return whether a setting of Spark is a secret option of a catalog."""
+    return key.startswith("spark.sql.catalog.") and re.search(SECRETS, key) is not None
 
 
 def _catalog(name: str, plug_in: str, options: Mapping[str, str | None]) -> dict[str, str]:

@@ -40,7 +40,7 @@ from icecomb.format.property.table_property import (
     METADATA_DELETE_AFTER_COMMIT,
 )
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.metadata_file import clock_skew
+from icecomb.format.spec.metadata_file import clock_skew, metadata_folder
 from icecomb.format.spec.own_folders import OwnFolders
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def commit(
     def change(base: MetadataVersion) -> TableMetadata:
         nonlocal newest
         newest = base
-        changed = _changed(pointer, base, producer)
+        changed = _changed(pointer, io, base, producer)
         if changed.format_version > base.metadata.format_version:
             check_format_version(pointer.name, changed, io.properties)
         made.update(_new_snapshots(base.metadata, changed))
@@ -262,11 +262,16 @@ def _prepare(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> V:
     return base if changed is base.metadata else pointer.stage(base, changed)
 
 
-def _changed(guard: WriteGuard, base: MetadataVersion, producer: Producer) -> TableMetadata:
+def _changed(
+    guard: WriteGuard, io: FileIO, base: MetadataVersion, producer: Producer
+) -> TableMetadata:
     """Return the metadata with a producer's changes."""
+    from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.change.update import update_table_metadata
 
     guard.check_writable(base.metadata)
+    if isinstance(producer, SnapshotProducer):
+        check_new_files(guard, io, base.metadata)
     changes = producer.apply(base.metadata)
     for requirement in changes.requirements:
         requirement.check(base.metadata)
@@ -348,6 +353,18 @@ def check_commit_allowed(name: str, metadata: TableMetadata) -> None:
             hint="Write to it with Iceberg Java.",
             table=name,
         )
+
+
+def check_new_files(guard: WriteGuard, io: FileIO, metadata: TableMetadata) -> None:
+    """Refuse, before anything is written, to write where only the metadata file says.
+
+    Whoever writes to the table's folder could otherwise have rows written to any other table's.
+    """
+    from icecomb.format.rows.write.location_provider import data_folder
+
+    folders = (data_folder(metadata.location, metadata.properties), metadata_folder(metadata))
+    own = OwnFolders(guard.own_folders(), metadata, io.properties)
+    own.check_new_files(guard.name, folders)
 
 
 def check_format_version(name: str, metadata: TableMetadata, properties: Mapping[str, str]) -> None:

@@ -159,6 +159,10 @@ M_contra = TypeVar("M_contra", contravariant=True)
 class WriteGuard(Protocol):
     """A check whether a table may be changed."""
 
+    @property
+    def name(self) -> str:
+        """The table's name, for messages."""
+
     def check_writable(self, metadata: TableMetadata) -> None:
         """Refuse, before anything is written, a table that must not be changed from here."""
 

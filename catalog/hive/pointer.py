@@ -83,10 +83,20 @@ class HivePointer(EntryPointer[MetadataVersion]):
         ValidationError is raised if files of a migrated table might be deleted before its migration
         is finalized.
         """
-        from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
+        from icecomb.format.spec.metadata_file import (
+            metadata_folder,
+            new_metadata_location,
+            write_metadata,
+        )
+        from icecomb.format.spec.own_folders import OwnFolders
 
         if base is not None and not self.ends_migration:
             check_way_back_kept(self.name, base.metadata.properties, metadata.properties)
+        if base is not None and (folder := metadata_folder(metadata)) == metadata_folder(
+            base.metadata
+        ):
+            own = OwnFolders(self.own_folders(), metadata, self._io.properties)
+            own.check_new_files(self.name, [folder])
         location = new_metadata_location(metadata, base.location if base else None)
         write_metadata(self._io, metadata, location, base.metadata if base else None)
         return MetadataVersion(location, metadata)

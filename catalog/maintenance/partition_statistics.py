@@ -34,6 +34,7 @@ class ComputedPartitionStats:
 def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPartitionStats:
     """Run `Maintenance.compute_partition_stats`."""
     metadata, io = table.metadata, table.io
+    table._check_new_files()  # noqa: SLF001 - the table knows its pointer
     chosen = snapshot_to_count(table, snapshot)
     counter = PartitionCounter(metadata, io)
     if not counter.keys:

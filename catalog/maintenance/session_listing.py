@@ -76,8 +76,8 @@ def list_by_session(
 
     This only saves sending them: the receiver of the listing checks each file anyway.
     """
-    with tempfile.TemporaryDirectory(prefix="icecomb-listing-") as place:
-        known = Path(place) / "known"
+    with tempfile.NamedTemporaryFile(prefix="icecomb-listing-") as file:
+        known = Path(file.name)
         _write_known(table, root, known, spelling)
         waiting = list(folders)
         while waiting:

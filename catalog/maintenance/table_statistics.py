@@ -72,6 +72,7 @@ def compute_table_stats(
     session: SketchEngine | None = None,
 ) -> ComputedTableStats:
     """Run `Maintenance.compute_table_stats`, by the engine of a session if there is one."""
+    table._check_new_files()  # noqa: SLF001 - the table knows its pointer
     chosen = snapshot_to_count(table, snapshot)
     names = None if columns is None else tuple(checked_members("columns", columns, str))
     if chosen is None:

@@ -148,9 +148,14 @@ class Draft:
         self.io = io
         self.catalog = catalog
 
+    @property
+    def name(self) -> str:
+        """The table's name, for messages."""
+        return ".".join(self.identifier)
+
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `WriteGuard.check_writable`: refuse only what can never be written."""
-        check_commit_allowed(".".join(self.identifier), metadata)
+        check_commit_allowed(self.name, metadata)
 
     def check_deletable(self, metadata: TableMetadata) -> None:
         """Implement `WriteGuard.check_deletable`: a draft's files are nobody else's."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from icecomb.catalog.commit.commit import check_new_files
 from icecomb.catalog.table.metadata_operations import MetadataOperations
 from icecomb.catalog.table.row_operations import RowOperations
 from icecomb.format.argument import check_flags, checked_int, property_texts
@@ -69,6 +70,9 @@ class Transaction(RowOperations, MetadataOperations):
     def _check_deletable(self, metadata: TableMetadata) -> None:
         self._pointer.check_deletable(metadata)
 
+    def _committed(self) -> TableMetadata:
+        return self._base
+
     def _own_folders(self) -> Sequence[str]:
         return self._pointer.own_folders()
 
@@ -97,6 +101,8 @@ class Transaction(RowOperations, MetadataOperations):
                 "The transaction is over; begin a new one",
                 hint="Call transaction() of the table again.",
             )
+        if not isinstance(producer, (PendingUpdate, NoChange)):
+            check_new_files(self._pointer, self.io, self._base)
         try:
             changes = producer.apply(self._metadata)
             metadata = _changed(self._metadata, changes)
@@ -216,6 +222,7 @@ class Transaction(RowOperations, MetadataOperations):
         metadata, joined = base, Changes()
         for producer, seen in self._staged:
             if not isinstance(producer, (PendingUpdate, NoChange)):
+                check_new_files(self._pointer, self.io, base)
                 self._check_start(producer, base)
                 self._check_layout(seen, metadata)
             changes = producer.apply(metadata)

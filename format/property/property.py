@@ -23,11 +23,12 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?)\s*([a-z]*)", re.IGNORECASE)
 _ALIKE: Final = 0.88
 """The similarity from which a name is taken for a misspelling of another."""
 HIDDEN: Final = "********"
-_SECRET: Final = re.compile(
+HIDDEN_NAMES: Final = (
     r"password|passwd|passphrase|secret|token|credential|connection-string|"
-    r"(^|[.\-_])(key|sas)([.\-_]|$)",
-    re.IGNORECASE,
+    r"(^|[.\-_])(key|sas)([.\-_]|$)"
 )
+"""A pattern of names that may stand for secrets, in any case."""
+_SECRET: Final = re.compile(HIDDEN_NAMES, re.IGNORECASE)
 _WITH_GROUPS: Final = "ugi"
 """PyIceberg's property of the user's name and groups; the secret of a metastore is one of these."""
 _USER_INFO: Final = re.compile(r"(?<=://)[^/\s]*@")

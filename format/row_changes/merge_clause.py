@@ -293,6 +293,8 @@ def assignment(field: NestedField, source: pa.DataType) -> Callable[[pa.Array], 
 
     Numbers may be of another type if they fit exactly.
     """
+    if source == type_to_pyarrow(field.field_type):
+        return lambda array: array
     given = pa.schema([pa.field(field.name, source)])
     # nulls are checked once all columns are there
     schema = Schema((replace(field, required=False),))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
 from icecomb.format.storage.local import trusted_path
 from icecomb.format.storage.location import PARTS, linked_texts, not_below, outside, plain_texts
@@ -79,6 +79,29 @@ class OwnFolders:
     def manifests(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are manifests or lists of the table, by folder and name."""
         return self._named(locations, _MANIFEST)
+
+    def check_new_files(self, name: str, folders: Iterable[str]) -> None:
+        """Refuse to write to folders that only the metadata names: they may be anybody's.
+
+        One that leads elsewhere by a link of another user is refused when a file is created.
+        """
+        known = tuple(_plain([*filter(None, self._vouched), *self.folders], self._properties))
+        given = [*folders]
+        for folder, start in zip(given, _plain(given, self._properties), strict=True):
+            path = trusted_path(start) if start.startswith("/") else None
+            if start.startswith(known) or (
+                path is not None and _start(path).startswith(tuple(self.folders.values()))
+            ):
+                continue
+            raise ValidationError(
+                f"{name}: new files would go to {folder}, which only its metadata file says; by "
+                f"its catalog its folders are {', '.join(self._vouched)}",
+                hint="If the folder is the table's alone, name it in the catalog's "
+                f"{OWN_PREFIXES.key}; else change the location or the property (write.data.path "
+                "and the like) that names it.",
+                table=name,
+                path=folder,
+            )
 
     def _named(self, locations: Iterable[str], name: re.Pattern[str]) -> list[str]:
         found = [one for one in locations if name.fullmatch(one.rpartition("/")[2])]

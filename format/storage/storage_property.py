@@ -67,9 +67,9 @@ def _listed(said: str) -> tuple[str, ...]:
 OWN_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
     "own-folders.allowed-prefixes",
     (),
-    "Folders below which a table's metadata may name folders as the table's own, whose files are "
-    "then deleted once nothing needs them. Else they are only so if the metastore's entry names "
-    "them; of a table of folders, its own folder is.",
+    "Folders below which a table's metadata may name folders as the table's own: new files are "
+    "written there, and files deleted once nothing needs them. Else they are only so if the "
+    "metastore's entry names them; of a table of folders, its own folder is.",
     "folders, separated by commas",
     _listed,
 )

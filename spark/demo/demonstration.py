@@ -23,7 +23,8 @@ import click
 
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output.progress import duration
-from icecomb.format.errors import IcecombError, MigrationError
+from icecomb.format.errors import ConfigurationError, IcecombError, MigrationError
+from icecomb.format.private_path import open_part
 from icecomb.spark.demo.flights import COLUMNS, DEPARTED, ROWS, flights
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ DATABASE: Final = "icecomb_demo"
 TABLE: Final = f"{DATABASE}.flights"
 INSERTED: Final = 1_000
 APPENDED: Final = 500
-_LOG: Final = ".demo-spark.log"
+_LOG: Final = "demo-spark.log"
 _SPARK: Final[dict[str, Any]] = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
@@ -165,7 +166,7 @@ class Demo:
                 "The demo needs a catalog on a Hive metastore",
                 hint="The demo names its catalog lake: rename the one in your configuration.",
             )
-        with self._part("starting Spark"), _stderr_into(self._warehouse / _LOG):
+        with self._part("starting Spark"), _stderr_into(running.log.with_name(_LOG)):
             self._spark = icecomb.spark.session(
                 "lake", uri=running.uri, warehouse=str(self._warehouse), hive=True, **_SPARK
             )
@@ -190,10 +191,10 @@ class Demo:
         spark.sql(create.replace(TABLE, f"spark_catalog.{TABLE}", 1))
         with (
             self._part(f"writing {ROWS:,} flights"),
-            tempfile.TemporaryDirectory() as temporary,
+            tempfile.NamedTemporaryFile(suffix=".parquet") as temporary,
         ):
-            pq.write_table(flights(), f"{temporary}/flights.parquet")
-            spark.read.parquet(temporary).createOrReplaceTempView("flights_2013")
+            pq.write_table(flights(), temporary.name)
+            spark.read.parquet(temporary.name).createOrReplaceTempView("flights_2013")
             spark.sql(
                 f"INSERT INTO spark_catalog.{TABLE} SELECT {', '.join(COLUMNS)} FROM flights_2013"
             )
@@ -209,7 +210,13 @@ class Demo:
         """Remove what an earlier run left: the demo's own table and folder, nothing else."""
         if TABLE.partition(".")[2] in self._names(catalog):
             catalog.client.drop_table(*TABLE.split("."))
-        shutil.rmtree(self._warehouse / f"{DATABASE}.db" / "flights", ignore_errors=True)
+        folder = self._warehouse / f"{DATABASE}.db" / "flights"
+        if folder.exists() and (part := open_part(folder)) is not None:
+            raise ConfigurationError(
+                f"{folder}, of an earlier demo, is not removed: others could exchange {part}",
+                hint="Remove it, or name another folder (icecomb demo --warehouse FOLDER).",
+            )
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _names(self, catalog: HiveCatalog) -> list[str]:
         names = catalog.client.databases()

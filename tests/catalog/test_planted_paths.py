@@ -351,6 +351,46 @@ def metadata_log(table: Any, *files: Path) -> None:
     current.write_text(json.dumps(body))
 
 
+@pytest.mark.parametrize("claim", ["location", "write.data.path", "write.metadata.path", "store"])
+def test_no_file_is_written_to_a_folder_that_only_the_metadata_names(
+    catalog: Any, namespace: str, neighbor: Neighbor, claim: str
+) -> None:
+    """Readers of a folder of Parquet would see the rows."""
+    name, theirs = f"{namespace}.t", f"file:{neighbor.folder}"
+    table = catalog.create_table(name, ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    own = table.location()
+    store = {"write.object-storage.enabled": "true", "write.object-storage.path": theirs}
+    given = {"location": {}, "store": store}.get(claim, {claim: theirs})
+    edited(table, theirs if claim == "location" else None, **given)
+    table = catalog.load_table(name)
+    before = sorted(neighbor.folder.rglob("*"))
+    append = table.new_fast_append()
+    for attempt in (
+        lambda: table.append(ROWS),
+        lambda: table.delete("id = 1"),
+        lambda: table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}),
+        table.maintenance.compute_table_stats,
+        lambda: table.commit(append),
+        lambda: table.transaction().append(ROWS),
+        lambda: table.transaction().commit(append),
+    ):
+        with pytest.raises(ValidationError, match="which only its metadata file says") as said:
+            attempt()
+    assert "own-folders.allowed-prefixes" in said.value.hint
+    assert sorted(neighbor.folder.rglob("*")) == before
+    trusting = load_catalog(
+        "lake", **{**catalog.properties, "own-folders.allowed-prefixes": str(neighbor.folder)}
+    )
+    trusting.load_table(name).append(ROWS)
+    with catalog.load_table(name).transaction() as change:
+        if claim == "location":
+            change.update_location(own)
+        change.remove_properties(*given)
+    catalog.load_table(name).append(ROWS)
+
+
 @pytest.mark.parametrize("above", ["..", "../..", "/", "file:///"])
 def test_a_location_above_the_table_has_no_orphans(
     catalog: Any, namespace: str, above: str

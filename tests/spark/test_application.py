@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from icecomb.spark.conf import SECRETS
+
 _SMALL = """{
     "spark.master": "local[2]",
     "spark.driver.memory": "512m",
@@ -94,6 +96,39 @@ print(options["spark.sql.extensions"])
     assert done.stdout == (
         "/a.jar 2 1 thrift://h:1\na.Extensions,org.icecomb.spark.IcecombSessionExtensions\n"
     ), done.stderr
+
+
+@pytest.mark.full("starts two Sparks of its own")
+@pytest.mark.jvm
+@pytest.mark.parametrize("regex", [None, "mine"])
+def test_secrets_of_catalogs_are_on_no_command_line_and_spark_hides_them(regex):
+    done = _run(
+        f"""
+import subprocess, sys
+from pyspark.sql import SparkSession
+import icecomb.spark
+builder = SparkSession.builder
+for key, value in {_SMALL}.items():
+    builder = builder.config(key, value)
+if {regex!r}:
+    builder = builder.config("spark.redaction.regex", {regex!r})
+secret = {{"adls.account-key": "c2Vj" + "cmV0LW1hcmtlcg=="}}
+icecomb.spark.configure(builder, "ice", uri="thrift://127.0.0.1:1", **secret)
+spark = builder.config("spark.sql.catalog.ice.s3.session-token", "secret-marker").getOrCreate()
+commands = subprocess.check_output(["ps", "-ww", "-eo", "args"], text=True).splitlines()
+(command,) = [each for each in commands if "spark.sql.catalog.ice.uri=" in each and "deploy.Spark" in each and "subprocess" not in each]
+print("c2VjcmV0LW1hcmtlcg" in command, "secret-marker" in command)
+for session in (spark, spark.newSession()):
+    print(session.conf.get("spark.sql.catalog.ice.adls.account-key"),
+          session.conf.get("spark.sql.catalog.ice.s3.session-token"))
+conf = spark.sparkContext.getConf()
+print(conf.get("spark.redaction.regex"), conf.get("spark.driver.memory"))
+spark.stop()
+"""
+    )
+    told = "c2VjcmV0LW1hcmtlcg== secret-marker\n"
+    expected = f"False False\n{2 * told}{regex or SECRETS} 512m\n"
+    assert done.stdout == expected, done.stderr[-3000:]
 
 
 def test_without_pyspark_the_error_says_how_to_install_it():

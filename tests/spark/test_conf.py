@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+from icecomb.catalog.configuration import catalog_property
 from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.catalog.loading import catalog_of
 from icecomb.format.errors import ConfigurationError
-from icecomb.spark.conf import CATALOG_CLASS, SESSION_CATALOG_CLASS, command_lines, spark_conf
+from icecomb.format.property.property import Property, is_secret
+from icecomb.format.storage import storage_property
+from icecomb.spark.conf import (
+    CATALOG_CLASS,
+    SECRETS,
+    SESSION_CATALOG_CLASS,
+    command_lines,
+    spark_conf,
+)
 from icecomb.spark.planner.protocol.catalogs import Environment, Identity, OpenCatalog
 from icecomb.spark.planner.table.catalogs import Catalogs, catalog_properties, strange_names
 
@@ -43,6 +53,27 @@ def test_options_go_to_the_catalog_under_its_name():
     prefix = "spark.sql.catalog.ice."
     found = {key[len(prefix) :]: value for key, value in conf.items() if key.startswith(prefix)}
     assert found == {"python": sys.executable, "uri": "thrift://h:1", "warehouse": "/w", "x": "1"}
+
+
+def test_spark_hides_every_secret_that_there_is():
+    known = [
+        key
+        for module in (storage_property, catalog_property)
+        for each in vars(module).values()
+        if isinstance(each, Property)
+        for key in (each.key, *each.also)
+    ]
+    assert len(known) > 50
+    secret = {*filter(is_secret, known), "ugi"}
+    assert {"s3.secret-access-key", "adls.account-key", "adls.connection-string"} <= secret
+    assert [each for each in secret if not re.search(SECRETS, f"spark.sql.catalog.x.{each}")] == []
+    # Spark's own default, which this replaces
+    for each in ("secret", "password", "token", "access.key", "accesskey"):
+        assert re.search(SECRETS, f"spark.hadoop.{each.upper()}")
+    plain = {"uri", "warehouse", "python", "type", "s3.endpoint", "debugi"}
+    assert not [each for each in plain if re.search(SECRETS, f"spark.sql.catalog.lake.{each}")]
+    assert spark_conf(jar=JAR, options={"ugi": "me:x"})["spark.redaction.regex"] == SECRETS
+    assert "spark.redaction.regex" not in spark_conf(jar=JAR, options={"clients": "1"})
 
 
 def test_hive_support_gets_the_same_metastore():

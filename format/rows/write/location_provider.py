@@ -43,8 +43,7 @@ class DefaultLocationProvider(LocationProvider):
     """The layout of Hive: `<data path>/<partition path>/<file name>`."""
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
-        configured = DATA_PATH.of(properties) or FOLDER_STORAGE_PATH.of(properties)
-        self.root = _root(configured, table_location)
+        self.root = data_folder(table_location, properties)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
         """Implement `LocationProvider.new_data_location`."""
@@ -60,12 +59,7 @@ class ObjectStoreLocationProvider(LocationProvider):
     """
 
     def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
-        configured = (
-            DATA_PATH.of(properties)
-            or OBJECT_STORE_PATH.of(properties)
-            or FOLDER_STORAGE_PATH.of(properties)
-        )
-        self.root = _root(configured, table_location)
+        self.root = data_folder(table_location, properties)
         self.partitioned_paths = OBJECT_STORE_PARTITIONED.of(properties)
         # The path of data outside the table's folder names the table that owns it.
         inside = self.root.startswith(table_location.rstrip("/"))
@@ -104,7 +98,13 @@ def load_location_provider(
     return found
 
 
-def _root(configured: str | None, table_location: str) -> str:
+def data_folder(table_location: str, properties: Mapping[str, str]) -> str:
+    """Return the folder below which new data files of a table are."""
+    configured = (
+        DATA_PATH.of(properties)
+        or (OBJECT_STORE_PATH.of(properties) if OBJECT_STORE.of(properties) else None)
+        or FOLDER_STORAGE_PATH.of(properties)
+    )
     return (configured or f"{table_location.rstrip('/')}/data").rstrip("/")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation, UpdateProperties
 from icecomb.format.evolution.replacement import TableReplacement
@@ -159,6 +160,33 @@ def test_a_folder_behind_a_link_is_the_tables_if_the_user_made_the_link(
     settings = {"own-folders.allowed-prefixes": str(tmp_path)}
     named = metadata_of("/lake/t", {"write.data.path": str(link)})
     assert list(OwnFolders(["/lake/t"], named, settings).folders) == ["/lake/t"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "allowed"),
+    [
+        ("/lake/t/data", True),
+        ("file:///lake/t/", True),
+        ("/victim/data", False),
+        ("/lake/t2/data", False),
+        ("/lake/t/../u", False),
+        ("s3://lake/t/data", False),
+        ("/fast/t/data", True),
+    ],
+)
+def test_new_files_are_written_to_the_tables_folders_only(folder: str, allowed: bool):  # noqa: FBT001
+    metadata = metadata_of("/victim", {"write.data.path": "/fast/t/"})
+    found = OwnFolders(["/lake/t"], metadata, {"own-folders.allowed-prefixes": "/fast"})
+    refused = pytest.raises(ValidationError, match=f"db.t: new files would go to {folder}, which")
+    with nullcontext() if allowed else refused:
+        found.check_new_files("db.t", [folder])
+
+
+def test_new_files_may_be_behind_links_of_the_user_in_the_table(tmp_path: Path):
+    (tmp_path / "data").symlink_to("/elsewhere")
+    own(str(tmp_path)).check_new_files("db.t", [f"{tmp_path}/data"])
+    (tmp_path / "other").symlink_to(tmp_path / "t")
+    own(f"{tmp_path}/t").check_new_files("db.t", [f"{tmp_path}/other/data"])
 
 
 def updated(base: TableMetadata, change: PendingUpdate) -> TableMetadata:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output.progress import TerminalProgress
+from icecomb.format.errors import ConfigurationError
 from icecomb.spark.demo.demonstration import Demo
 from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
 
@@ -45,6 +47,20 @@ def test_what_takes_long_is_said_before_it_is_done_and_also_where_it_fails(tmp_p
     with pytest.raises(KeyboardInterrupt), story._part("more"):
         raise KeyboardInterrupt
     assert shown.getvalue().endswith(" s\n")
+
+
+def test_what_others_could_exchange_for_a_folder_of_the_user_is_not_removed(tmp_path: Path) -> None:
+    flights = tmp_path / "icecomb_demo.db" / "flights"
+    flights.mkdir(parents=True)
+    application = Application(None, None, str(tmp_path), "text", TerminalProgress(io.StringIO()))
+    story = Demo(application, Console(), tmp_path)
+    catalog: Any = SimpleNamespace(client=SimpleNamespace(databases=list))
+    flights.parent.chmod(0o777)
+    with pytest.raises(ConfigurationError, match="is not removed"):
+        story._clear(catalog)
+    flights.parent.chmod(0o755)
+    story._clear(catalog)
+    assert not flights.exists()
 
 
 @pytest.mark.jvm
