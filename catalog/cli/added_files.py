@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.argument.pair import pairs
+from icecomb.catalog.cli.argument.value import pairs
 from icecomb.format.errors import ValidationError
 
 _DUPLICATES = {"fail": "error", "skip": "skip"}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.argument.instant import duration
 from icecomb.catalog.cli.argument.state import State, with_state
+from icecomb.catalog.cli.argument.value import duration
 from icecomb.catalog.cli.maintain import yes
 from icecomb.catalog.cli.metadata_tables import show_refs
 

@@ -11,7 +11,7 @@ import click
 
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
-from icecomb.catalog.cli.argument.pair import pairs
+from icecomb.catalog.cli.argument.value import pairs
 from icecomb.catalog.cli.report.migration_report import show_comparison, show_outcomes, verdict_of
 from icecomb.catalog.cli.report.plan_report import show_plan, show_plans
 from icecomb.catalog.identifier import database_and_table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.argument.instant import instant
+from icecomb.catalog.cli.argument.value import instant
 from icecomb.catalog.cli.maintain import yes
 from icecomb.catalog.cli.output.output import exact_moment
 

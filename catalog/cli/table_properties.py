@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.argument.pair import pairs
+from icecomb.catalog.cli.argument.value import pairs
 
 
 @click.command()

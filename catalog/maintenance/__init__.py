@@ -1,14 +1,18 @@
 """Maintenance of tables: one implementation for Python, `icecomb maintain` and CALL.
 
-Each action is a module beside this one. Its result is a value whose fields are the columns that
-Iceberg's procedure of the same name returns.
+The modules beside this one do the work; `action` declares the commands and procedures. The result
+of an action is a value whose fields are the columns that Iceberg's procedure of its name returns.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from icecomb.format.argument import check_flags, checked_instant
+from icecomb.catalog.report.progress import SILENT
+from icecomb.format.argument import check_flags, checked_instant, checked_int, checked_members
+from icecomb.format.errors import ValidationError
+from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,16 +21,42 @@ if TYPE_CHECKING:
     from icecomb.catalog.health.table_health import TableHealth
     from icecomb.catalog.maintenance.compaction import RewrittenDataFiles
     from icecomb.catalog.maintenance.delete_files import ConvertedDeleteFiles, RewrittenDeleteFiles
+    from icecomb.catalog.maintenance.engine import GroupEngine
     from icecomb.catalog.maintenance.expiry import SnapshotExpiry
-    from icecomb.catalog.maintenance.manifests import RewrittenManifests
+    from icecomb.catalog.maintenance.folder_listing import FolderEngine
     from icecomb.catalog.maintenance.orphans import OrphanFiles
-    from icecomb.catalog.maintenance.partition_statistics import ComputedPartitionStats
     from icecomb.catalog.maintenance.quarantine import EmptiedQuarantine
     from icecomb.catalog.maintenance.table_path import RewrittenTablePath
-    from icecomb.catalog.maintenance.table_statistics import ComputedTableStats
+    from icecomb.catalog.maintenance.table_statistics import (
+        ComputedPartitionStats,
+        ComputedTableStats,
+        SketchEngine,
+    )
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
     from icecomb.format.expressions.filter_argument import RowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenManifests:
+    """Numbers of replaced and new manifests.
+
+    Attributes:
+        rewritten_manifests_count: Replaced manifests.
+        added_manifests_count: New manifests.
+    """
+
+    rewritten_manifests_count: int
+    added_manifests_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The engines of a session that calls an action, for files, folders and columns."""
+
+    groups: GroupEngine | None = None
+    folders: FolderEngine | None = None
+    sketches: SketchEngine | None = None
 
 
 class Maintenance:
@@ -35,6 +65,8 @@ class Maintenance:
     Args:
         table: The table; it is moved to the version that an action commits.
     """
+
+    _session = Session()
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -103,7 +135,6 @@ class Maintenance:
             FileAlreadyExistsError: If a file in the staging location has the name of a copy.
         """
         from icecomb.catalog.maintenance.table_path import rewrite_table_path
-        from icecomb.catalog.report.progress import SILENT
 
         return rewrite_table_path(
             self._table,
@@ -162,7 +193,6 @@ class Maintenance:
         """
         from icecomb.catalog.maintenance.compaction import RewriteRequest, rewrite_data_files
         from icecomb.catalog.maintenance.engine import Engine
-        from icecomb.catalog.report.progress import SILENT
 
         check_flags(case_sensitive=case_sensitive, dry_run=dry_run)
 
@@ -170,11 +200,12 @@ class Maintenance:
             strategy,
             sort_order,
             where,
-            branch or "main",
+            branch or MAIN_BRANCH,
             options or {},
             case_sensitive=case_sensitive,
             snapshot_properties=snapshot_properties,
             engine=Engine.parse(engine),
+            session=self._session.groups,
         )
         return rewrite_data_files(
             self._table, request, dry_run=dry_run, progress=progress or SILENT
@@ -219,20 +250,17 @@ class Maintenance:
             CommitFailedError: If others changed the files each time; nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
-        from icecomb.catalog.maintenance.delete_files import (
-            DeleteRequest,
-            rewrite_position_delete_files,
-        )
+        from icecomb.catalog.maintenance.compaction import RewriteRequest
+        from icecomb.catalog.maintenance.delete_files import rewrite_position_delete_files
         from icecomb.catalog.maintenance.engine import check_local
-        from icecomb.catalog.report.progress import SILENT
 
         check_flags(case_sensitive=case_sensitive, dry_run=dry_run)
 
         check_local(engine, "Rewriting position deletes", "it reads delete files, and no data")
-        request = DeleteRequest(
-            where,
-            branch or "main",
-            options or {},
+        request = RewriteRequest(
+            where=where,
+            branch=branch or MAIN_BRANCH,
+            options=options or {},
             case_sensitive=case_sensitive,
             snapshot_properties=snapshot_properties,
         )
@@ -278,9 +306,9 @@ class Maintenance:
             CommitFailedError: If others changed the files each time; nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
-        from icecomb.catalog.maintenance.delete_files import DeleteRequest, convert_equality_deletes
+        from icecomb.catalog.maintenance.compaction import RewriteRequest
+        from icecomb.catalog.maintenance.delete_files import convert_equality_deletes
         from icecomb.catalog.maintenance.engine import check_local
-        from icecomb.catalog.report.progress import SILENT
 
         check_flags(case_sensitive=case_sensitive, dry_run=dry_run)
 
@@ -289,10 +317,10 @@ class Maintenance:
             "Converting equality deletes",
             "it reads only the compared columns, file by file",
         )
-        request = DeleteRequest(
-            where,
-            branch or "main",
-            options or {},
+        request = RewriteRequest(
+            where=where,
+            branch=branch or MAIN_BRANCH,
+            options=options or {},
             case_sensitive=case_sensitive,
             snapshot_properties=snapshot_properties,
         )
@@ -370,6 +398,7 @@ class Maintenance:
                 equal_authorities=equal_authorities,
                 prefix_mismatch_mode=prefix_mismatch_mode,
                 engine=Engine.parse(engine),
+                session=self._session.folders,
             ),
         )
 
@@ -416,16 +445,28 @@ class Maintenance:
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
         from icecomb.catalog.maintenance.engine import check_local
-        from icecomb.catalog.maintenance.manifests import rewrite_manifests
+        from icecomb.format.operation.rewrite_manifests import RewriteManifests
 
         check_local(engine, "Rewriting manifests", "it reads and writes manifests, and no data")
-        return rewrite_manifests(
-            self._table,
-            spec_id=spec_id,
-            sort_by=sort_by,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-        )
+        table, name = self._table, ".".join(self._table.name())
+        default = table.metadata.default_spec_id
+        wanted = default if spec_id is None else checked_int("spec_id", spec_id)
+        if wanted not in table.specs():
+            raise ValidationError(
+                f"Table {name} has no partition spec {wanted}",
+                hint=f"It has: {', '.join(map(str, sorted(table.specs())))}.",
+            )
+        if branch not in {None, MAIN_BRANCH} and branch not in table.refs():
+            raise ValidationError(
+                f"Table {name} has no branch {branch!r} whose manifests could be rewritten",
+                hint="table.refs() lists the existing ones.",
+            )
+        rewrite = RewriteManifests(table.io, snapshot_properties, branch or MAIN_BRANCH)
+        rewrite.rewrite_if(lambda manifest: manifest.partition_spec_id == wanted)
+        rewrite.sort_by(checked_members("sort_by", sort_by, str))
+        table.commit(rewrite)
+        replaced, created = rewrite.replaced_manifest_count(), rewrite.created_manifest_count()
+        return RewrittenManifests(replaced, created)
 
     def compute_table_stats(
         self,
@@ -462,7 +503,6 @@ class Maintenance:
         """
         from icecomb.catalog.maintenance.engine import Engine
         from icecomb.catalog.maintenance.table_statistics import compute_table_stats
-        from icecomb.catalog.report.progress import SILENT
 
         return compute_table_stats(
             self._table,
@@ -470,6 +510,7 @@ class Maintenance:
             snapshot=snapshot,
             engine=Engine.parse(engine),
             progress=progress or SILENT,
+            session=self._session.sketches,
         )
 
     def compute_partition_stats(self, *, snapshot: int | None = None) -> ComputedPartitionStats:
@@ -491,6 +532,6 @@ class Maintenance:
             CommitFailedError: If other writers were first too often; nothing was committed.
             CommitStateUnknownError: If it is unknown whether it was committed.
         """
-        from icecomb.catalog.maintenance.partition_statistics import compute_partition_stats
+        from icecomb.catalog.maintenance.table_statistics import compute_partition_stats
 
         return compute_partition_stats(self._table, snapshot=snapshot)

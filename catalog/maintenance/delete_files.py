@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from icecomb.catalog.maintenance.compaction import check_branch
+from icecomb.catalog.maintenance.compaction import RewriteRequest, check_branch
 from icecomb.catalog.maintenance.group_run import GroupRun
 from icecomb.catalog.report.progress import SILENT, Progress
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -25,11 +25,9 @@ from icecomb.format.maintenance.rewritten_deletes import DeleteGroup, RewrittenD
 from icecomb.format.maintenance.vector_conversion import VectorConverter, VectorGroup, plan_vectors
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.format.spec.snapshot import MAIN_BRANCH
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
-    from icecomb.format.expressions.filter_argument import RowFilter
     from icecomb.format.maintenance.group_conflict import RewriteStart
     from icecomb.format.spec.snapshot import Snapshot
 
@@ -83,23 +81,8 @@ class ConvertedDeleteFiles(RewrittenDeleteFiles):
     rewritten_equality_delete_files_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteRequest:
-    """The arguments of a rewrite of delete files.
-
-    Attributes:
-        where: Filter of the files: only those of partitions that may hold matching rows.
-    """
-
-    where: RowFilter | None = None
-    branch: str = MAIN_BRANCH
-    options: Mapping[str, str] = field(default_factory=dict)
-    case_sensitive: bool = True
-    snapshot_properties: Mapping[str, str] | None = None
-
-
 def rewrite_position_delete_files(
-    table: Table, request: DeleteRequest, *, dry_run: bool, progress: Progress = SILENT
+    table: Table, request: RewriteRequest, *, dry_run: bool, progress: Progress = SILENT
 ) -> RewrittenDeleteFiles:
     """Run `Maintenance.rewrite_position_delete_files`."""
     run = _PositionRun(table.refresh(), request, progress)
@@ -107,7 +90,7 @@ def rewrite_position_delete_files(
 
 
 def convert_equality_deletes(
-    table: Table, request: DeleteRequest, *, dry_run: bool, progress: Progress = SILENT
+    table: Table, request: RewriteRequest, *, dry_run: bool, progress: Progress = SILENT
 ) -> ConvertedDeleteFiles:
     """Run `Maintenance.convert_equality_deletes`."""
     run = _EqualityRun(table.refresh(), request, progress)
@@ -123,7 +106,7 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
     """One rewrite of a table's delete files."""
 
     def __init__(
-        self, table: Table, request: DeleteRequest, options: GroupOptions, progress: Progress
+        self, table: Table, request: RewriteRequest, options: GroupOptions, progress: Progress
     ) -> None:
         super().__init__(table, request.branch, options, progress)
         self._request = request
@@ -202,7 +185,7 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
 class _PositionRun(_DeleteRun[DeleteGroup]):
     """One rewrite of position delete files."""
 
-    def __init__(self, table: Table, request: DeleteRequest, progress: Progress) -> None:
+    def __init__(self, table: Table, request: RewriteRequest, progress: Progress) -> None:
         properties = table.metadata.properties
         options = GroupOptions.of_position_deletes(request.options, properties)
         super().__init__(table, request, options, progress)
@@ -237,7 +220,7 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
 class _EqualityRun(_DeleteRun[EqualityGroup]):
     """One conversion of equality delete files."""
 
-    def __init__(self, table: Table, request: DeleteRequest, progress: Progress) -> None:
+    def __init__(self, table: Table, request: RewriteRequest, progress: Progress) -> None:
         properties = table.metadata.properties
         options = GroupOptions.of_equality_deletes(request.options, properties)
         super().__init__(table, request, options, progress)

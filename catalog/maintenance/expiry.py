@@ -190,7 +190,7 @@ class SnapshotExpiry:
         )
 
 
-def expiry_of_procedure(
+def expire_snapshots(
     table: Table,
     *,
     older_than: datetime | int | None = None,
@@ -198,12 +198,13 @@ def expiry_of_procedure(
     snapshot_ids: Iterable[int] = (),
     clean_expired_metadata: bool = False,
     engine: str = "auto",
-) -> SnapshotExpiry:
-    """Create the expiry of CALL's arguments, where ids add to the table's own limits."""
+    dry_run: bool = True,
+) -> ExpiredFiles:
+    """Expire snapshots as CALL and the shell do: ids add to the table's own limits."""
     check_local(engine, "Expiring snapshots", "it reads manifests, and no data")
     expire = SnapshotExpiry(table)
     if older_than is not None:
         expire.older_than(older_than)
     least = MIN_SNAPSHOTS.of(table.properties) if retain_last is None else retain_last
-    expire.retain_last(least).by_ids(snapshot_ids)
-    return expire.clean_expired_metadata(clean_expired_metadata)
+    expire.retain_last(least).by_ids(snapshot_ids).clean_expired_metadata(clean_expired_metadata)
+    return expire.plan() if dry_run else expire.commit()

@@ -20,13 +20,14 @@ import pyarrow.compute as pc
 from icecomb.catalog.commit.version_line import Relation, VersionLine, table_folder
 from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.maintenance.engine import Engine
-from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames, file_batch
-from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine, delete_files
-from icecomb.catalog.maintenance.session_listing import (
+from icecomb.catalog.maintenance.folder_listing import (
     LOCAL_LISTING,
-    check_possible,
+    FolderListing,
+    HiddenNames,
+    file_batch,
     list_by_session,
 )
+from icecomb.catalog.maintenance.quarantine import FOLDER, Quarantine, delete_files
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.argument import any_text, checked_instant, checked_int
 from icecomb.format.errors import (
@@ -48,7 +49,7 @@ from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
-    from icecomb.catalog.maintenance.session_listing import FolderEngine
+    from icecomb.catalog.maintenance.folder_listing import FolderEngine
     from icecomb.catalog.table.table import Table
     from icecomb.format.operation.expiry.location_keys import Rows
     from icecomb.format.storage.file_io import FileIO
@@ -399,8 +400,11 @@ def _check(table: Table, search: OrphanSearch) -> None:
             f"There is no prefix_mismatch_mode {search.prefix_mismatch_mode!r}",
             hint=f"It is one of {', '.join(MODES)}.",
         )
-    if search.engine is Engine.SPARK:
-        check_possible(search.session)
+    if search.engine is Engine.SPARK and search.session is None:
+        raise ValidationError(
+            "Spark can list files only where a session calls",
+            hint="CALL lake.system.remove_orphan_files(table => 'db.t', engine => 'spark')",
+        )
     if search.max_concurrent_deletes is not None:
         checked_int("max_concurrent_deletes", search.max_concurrent_deletes, 1)
 

@@ -1,4 +1,4 @@
-"""Statistics of a table's columns, computed and registered for a snapshot."""
+"""Statistics of a table's columns and partitions, computed and registered for a snapshot."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from icecomb.catalog.maintenance.engine import Engine
-from icecomb.catalog.maintenance.partition_statistics import snapshot_to_count
-from icecomb.format.argument import checked_members
-from icecomb.format.errors import UnsupportedError, ValidationError
+from icecomb.format.argument import MAX_LONG, checked_int, checked_members
+from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.inspect import partition_statistics_file as partition_file
+from icecomb.format.inspect.partition_statistics import PartitionCounter
 from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.types import SHAPE_TYPES, PrimitiveType, StructType, VariantType
@@ -34,6 +35,17 @@ class ComputedTableStats:
     """
 
     statistics_file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedPartitionStats:
+    """The partition statistics file of a snapshot.
+
+    Attributes:
+        partition_statistics_file: Location of the file; None for a snapshot without files.
+    """
+
+    partition_statistics_file: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ def compute_table_stats(
 ) -> ComputedTableStats:
     """Run `Maintenance.compute_table_stats`, by the engine of a session if there is one."""
     table._check_new_files()  # noqa: SLF001 - the table knows its pointer
-    chosen = snapshot_to_count(table, snapshot)
+    chosen = _snapshot(table, snapshot)
     names = None if columns is None else tuple(checked_members("columns", columns, str))
     if chosen is None:
         return ComputedTableStats(None)
@@ -112,7 +124,7 @@ def _reader(
         if engine is Engine.SPARK:
             raise ValidationError(
                 "Spark can compute statistics only where a session calls",
-                hint="CALL lake.system.compute_table_stats(table => 'db.t', engine => 'spark').",
+                hint="CALL lake.system.compute_table_stats(table => 'db.t', engine => 'spark')",
             )
         return None
     unread = [field for field in fields if not session.can_read(field)]
@@ -198,3 +210,43 @@ def _is_counted(schema: Schema, field_id: int) -> bool:
 def _known(table: Table, snapshot: Snapshot) -> str:
     files = {file["snapshot-id"]: file for file in table.metadata.statistics}
     return str(files[snapshot.snapshot_id]["statistics-path"])
+
+
+def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPartitionStats:
+    """Run `Maintenance.compute_partition_stats`."""
+    metadata, io = table.metadata, table.io
+    table._check_new_files()  # noqa: SLF001 - the table knows its pointer
+    chosen = _snapshot(table, snapshot)
+    counter = PartitionCounter(metadata, io)
+    if not counter.keys:
+        raise ValidationError(
+            f"Table {'.'.join(table.name())} is not partitioned: it has no partition statistics",
+            hint="The metadata table partitions counts the files and rows of the whole table.",
+        )
+    if chosen is None:
+        return ComputedPartitionStats(None)
+    known = partition_file.readable_file(counter, io, metadata, chosen)
+    if known is not None:
+        return ComputedPartitionStats(known)
+    counts = partition_file.count_partitions(counter, io, metadata, chosen)
+    if not len(counts):
+        return ComputedPartitionStats(None)
+    file = partition_file.write_statistics(io, metadata, chosen.snapshot_id, counter, counts)
+    table.commit(SetStatistics(file, io.delete, of_partitions=True))
+    return ComputedPartitionStats(file["statistics-path"])
+
+
+def _snapshot(table: Table, snapshot_id: int | None) -> Snapshot | None:
+    """Return the snapshot to compute statistics of: the current one if none is named."""
+    if snapshot_id is None:
+        return table.metadata.current_snapshot()
+    number = checked_int("snapshot", snapshot_id, -MAX_LONG - 1, MAX_LONG)
+    found = table.metadata.snapshot_by_id(number)
+    if found is None:
+        raise NoSuchSnapshotError(
+            f"Table {'.'.join(table.name())} has no snapshot {snapshot_id} to compute "
+            "statistics of",
+            hint="Look for its id in the snapshots of the table; it may have expired.",
+            snapshot_id=snapshot_id,
+        )
+    return found

@@ -100,7 +100,7 @@ def check_jars(folder: Path) -> None:
                 f"{jar} is not the file that icecomb was made with: its SHA-256 is {found}, not "
                 f"{known.get(jar.name)}",
                 hint="Find out which mirror or proxy answers with it; then delete "
-                f"{folder.parent.parent}",
+                f"{folder.parent.parent}.",
             )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icecomb.catalog.cli.argument.instant import age_of, instant, moment_of
+from icecomb.catalog.cli.argument.value import age_of, instant, moment_of
 from icecomb.format.errors import (
     CorruptFileError,
     FileIOError,

@@ -13,9 +13,7 @@ from icecomb.spark.planner.options import Options, write_properties
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.maintenance.engine import GroupEngine
-    from icecomb.catalog.maintenance.session_listing import FolderEngine
-    from icecomb.catalog.maintenance.table_statistics import SketchEngine
+    from icecomb.catalog.maintenance import Session
     from icecomb.catalog.table.table import Table
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -28,27 +26,23 @@ class Call:
 
     Args:
         namespace: The namespace of unqualified names: the session's own, if it uses this catalog.
-        session: The engine that rewrites files if the planner should not.
+        session: The engines that rewrite, list or read what is too much for the planner.
         query: A function that returns the rows of a query run by the session, as dictionaries.
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
         summary: Summary properties of snapshots that identify the application.
         settings: Settings of the session that begin with ``spark.sql.iceberg.``.
         statements: SQL that the session runs after the procedure, which appends to it.
-        listing: The engine that lists folders if they are too many for the planner.
-        sketching: The engine that reads columns for statistics if they are too many for it.
     """
 
     catalog: Catalog
     namespace: tuple[str, ...]
-    session: GroupEngine
+    session: Session | None
     query: Callable[[str], Iterator[Any]]
     metastore: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     statements: list[str] = field(default_factory=list)
-    listing: FolderEngine | None = None
-    sketching: SketchEngine | None = None
 
     def identifier(self, table: str) -> tuple[str, str]:
         """Parse the name of a table in an argument, as Iceberg does.

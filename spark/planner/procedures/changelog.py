@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS
@@ -44,7 +43,7 @@ from icecomb.spark.planner.changes.files import (
 )
 from icecomb.spark.planner.files.planned_files import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name
-from icecomb.spark.planner.procedures.signature import Flag, Options, Text, Texts, procedure
+from icecomb.spark.planner.procedures.signature import procedure
 from icecomb.spark.schema import check_has_type, spark_type, sql_type
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=%+@, -]*")
@@ -54,23 +53,21 @@ _ROW: Final = "_icecomb_t"
 _CHANGE: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
-@dataclass(frozen=True, slots=True)
-class ChangelogView:
-    """The name of the view."""
-
-    changelog_view: Text
-
-
-@procedure
-def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
+@procedure(
+    "table! string, changelog_view string, options map<string,string>, "
+    "compute_updates boolean, identifier_columns array<string>, net_changes boolean = false "
+    "-> changelog_view string"
+)
+def create_changelog_view(
     call: Call,
-    table: Text,
-    changelog_view: Text | None = None,
-    options: Options | None = None,
-    compute_updates: Flag | None = None,
-    identifier_columns: Texts | None = None,
-    net_changes: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
-) -> list[ChangelogView]:
+    *,
+    table: str,
+    changelog_view: str | None,
+    options: Mapping[str, str] | None,
+    compute_updates: bool | None,
+    identifier_columns: tuple[str, ...] | None,
+    net_changes: bool,
+) -> list[tuple[str]]:
     """Create a temporary view of the rows that were inserted and deleted between two snapshots."""
     found = call.load(table)
     updates = bool(identifier_columns) if compute_updates is None else compute_updates
@@ -94,7 +91,7 @@ def create_changelog_view(  # noqa: PLR0917 - the procedure's parameters
     else:
         sql = log.net_changes() if net_changes else log.changes()
     call.statements.append(f"CREATE OR REPLACE TEMPORARY VIEW {quoted_name(*parts)} AS {sql}")
-    return [ChangelogView(name)]
+    return [(name,)]
 
 
 class _Commit(NamedTuple):

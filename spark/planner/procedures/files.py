@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from icecomb.catalog import migrate as migration
@@ -13,52 +12,24 @@ from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.report.progress import SILENT, THREADS
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.spark.planner.procedures.call import Call, parse_name
-from icecomb.spark.planner.procedures.signature import Flag, Int, Long, Options, Text, procedure
+from icecomb.spark.planner.procedures.signature import procedure
 
 _FORMATS: Final = frozenset({"parquet", "orc", "avro"})
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """The content of a registered table."""
-
-    current_snapshot_id: Long | None
-    total_records_count: Long | None
-    total_data_files_count: Long | None
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """Numbers of added files and changed partitions."""
-
-    added_files_count: Long
-    changed_partition_count: Long | None
-
-
-@dataclass(frozen=True, slots=True)
-class MigratedOutput:
-    """The number of migrated files."""
-
-    migrated_files_count: Long
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """The number of the source's files in the new table."""
-
-    imported_files_count: Long
-
-
-@procedure
-def register_table(call: Call, table: Text, metadata_file: Text) -> list[Registered]:
+@procedure(
+    "table! string, metadata_file! string -> current_snapshot_id bigint?, "
+    "total_records_count bigint?, total_data_files_count bigint?"
+)
+def register_table(call: Call, table: str, metadata_file: str) -> list[tuple[int | None, ...]]:
     """Register an existing metadata file as a table."""
     made = call.catalog.register_table(call.identifier(table), metadata_file)
     snapshot = made.current_snapshot()
     if snapshot is None:
-        return [Registered(None, None, None)]
+        return [(None, None, None)]
     summary = snapshot.summary or {}
     return [
-        Registered(
+        (
             snapshot.snapshot_id,
             _number(summary, "total-records"),
             _number(summary, "total-data-files"),
@@ -66,15 +37,20 @@ def register_table(call: Call, table: Text, metadata_file: Text) -> list[Registe
     ]
 
 
-@procedure
-def add_files(  # noqa: PLR0917 - the procedure's parameters
+@procedure(
+    "table! string, source_table! string, partition_filter map<string,string>, "
+    f"check_duplicate_files boolean = true, parallelism int = {THREADS} "
+    "-> added_files_count bigint, changed_partition_count bigint?"
+)
+def add_files(
     call: Call,
-    table: Text,
-    source_table: Text,
-    partition_filter: Options | None = None,
-    check_duplicate_files: Flag = True,  # noqa: FBT002 - by Iceberg's name and default
-    parallelism: Int = THREADS,
-) -> list[Added]:
+    *,
+    table: str,
+    source_table: str,
+    partition_filter: Mapping[str, str] | None,
+    check_duplicate_files: bool,
+    parallelism: int,
+) -> list[tuple[int, int | None]]:
     """Add the files of a Hive table or of a folder to a table, without moving them."""
     target = call.load(table)
     wanted = dict(partition_filter or {})
@@ -100,25 +76,28 @@ def add_files(  # noqa: PLR0917 - the procedure's parameters
     call.changed(target)
     snapshot = target.current_snapshot()
     if snapshot is None or snapshot.snapshot_id == before:
-        return [Added(0, 0)]
+        return [(0, 0)]
     summary = snapshot.summary or {}
     return [
-        Added(
-            _number(summary, "added-data-files") or 0, _number(summary, "changed-partition-count")
-        )
+        (_number(summary, "added-data-files") or 0, _number(summary, "changed-partition-count"))
     ]
 
 
-@procedure
-def migrate(  # noqa: PLR0917 - the procedure's parameters
+@procedure(
+    "table! string, properties map<string,string>, drop_backup boolean = false, "
+    f"backup_table_name string, parallelism int = {THREADS}, ignore_missing_files boolean = false "
+    "-> migrated_files_count bigint"
+)
+def migrate(
     call: Call,
-    table: Text,
-    properties: Options | None = None,
-    drop_backup: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
-    backup_table_name: Text | None = None,
-    parallelism: Int = THREADS,
-    ignore_missing_files: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
-) -> list[MigratedOutput]:
+    *,
+    table: str,
+    properties: Mapping[str, str] | None,
+    drop_backup: bool,
+    backup_table_name: str | None,
+    parallelism: int,
+    ignore_missing_files: bool,
+) -> list[tuple[int]]:
     """Convert a Hive table to Iceberg in place; `icecomb migrate revert` undoes it."""
     if backup_table_name is not None:
         raise UnsupportedError(
@@ -136,19 +115,24 @@ def migrate(  # noqa: PLR0917 - the procedure's parameters
     if drop_backup:
         # the user wants no way back, and checks the table afterwards, as with Iceberg's procedure
         migration.finalize(call.catalog, place, unverified=True)
-    return [MigratedOutput(done.files)]
+    return [(done.files,)]
 
 
-@procedure
-def snapshot(  # noqa: PLR0917 - the procedure's parameters
+@procedure(
+    "source_table! string, table! string, location string, properties map<string,string>, "
+    f"parallelism int = {THREADS}, ignore_missing_files boolean = false "
+    "-> imported_files_count bigint"
+)
+def snapshot(
     call: Call,
-    source_table: Text,
-    table: Text,
-    location: Text | None = None,
-    properties: Options | None = None,
-    parallelism: Int = THREADS,
-    ignore_missing_files: Flag = False,  # noqa: FBT002 - by Iceberg's name and default
-) -> list[Imported]:
+    *,
+    source_table: str,
+    table: str,
+    location: str | None,
+    properties: Mapping[str, str] | None,
+    parallelism: int,
+    ignore_missing_files: bool,
+) -> list[tuple[int]]:
     """Create an Iceberg table from a Hive table's files, for testing; the Hive table stays."""
     made = migration.snapshot(
         call.catalog,
@@ -159,7 +143,7 @@ def snapshot(  # noqa: PLR0917 - the procedure's parameters
         properties=properties,
         parallelism=parallelism,
     )
-    return [Imported(made.files)]
+    return [(made.files,)]
 
 
 def _choices(*, ignore_missing_files: bool) -> migration.Choices:

@@ -1,185 +1,81 @@
-"""Procedures that maintain tables."""
+"""Procedures that maintain tables, made of the actions of `icecomb maintain`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from icecomb.catalog.maintenance.action import ACTIONS, MaintenanceAction
 from icecomb.format.argument import checked_int
 from icecomb.format.errors import FileIOError, ValidationError
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.procedures.call import Call, parse_name
-from icecomb.spark.planner.procedures.signature import (
-    Flag,
-    Instant,
-    Int,
-    Long,
-    Longs,
-    Options,
-    Text,
-    Texts,
-    as_row,
-    procedure,
-)
+from icecomb.spark.planner.procedures.signature import declared
 from icecomb.spark.planner.procedures.snapshots import milliseconds
 
-_ENGINE: Final = "engine"
-_AUTO: Final = "auto"
+if TYPE_CHECKING:
+    from icecomb.catalog.maintenance.orphans import OrphanFiles
+
 _STREAMED: Final = 20_000
 """The most orphans shown with `stream_results`, as by Iceberg."""
+_ORPHANS: Final = "remove_orphan_files"
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """Numbers of deleted files by kind."""
+def _run(action: MaintenanceAction, call: Call, table: str, **given: Any) -> list[Sequence[Any]]:
+    """Run an action with the arguments of its procedure, and return the rows."""
+    found = call.load_to_rewrite(table) if "options" in given else call.load(table)
+    values = {
+        "case_sensitive": call.case_sensitive,
+        "snapshot_properties": call.summary,
+        "dry_run": False,
+        **_values(call, {name: value for name, value in given.items() if value is not None}),
+    }
+    if action.name == _ORPHANS:
+        from icecomb.catalog.maintenance.orphans import age_limit
 
-    deleted_data_files_count: Long | None
-    deleted_position_delete_files_count: Long | None
-    deleted_equality_delete_files_count: Long | None
-    deleted_manifest_files_count: Long | None
-    deleted_manifest_lists_count: Long | None
-    deleted_statistics_files_count: Long | None
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteOutput:
-    """Numbers of replaced and new manifests."""
-
-    rewritten_manifests_count: Int
-    added_manifests_count: Int
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenData:
-    """Numbers of replaced and new data files."""
-
-    rewritten_data_files_count: Int
-    added_data_files_count: Int
-    rewritten_bytes_count: Long
-    failed_data_files_count: Int
-    removed_delete_files_count: Int
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteDeletesOutput:
-    """Numbers of replaced and new delete files."""
-
-    rewritten_delete_files_count: Int
-    added_delete_files_count: Int
-    rewritten_bytes_count: Long
-    added_bytes_count: Long
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertedDeletes:
-    """Numbers of replaced and new delete files, and of the equality deletes replaced."""
-
-    rewritten_delete_files_count: Int
-    added_delete_files_count: Int
-    rewritten_bytes_count: Long
-    added_bytes_count: Long
-    rewritten_equality_delete_files_count: Int
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """The location of a statistics file."""
-
-    statistics_file: Text | None
-
-
-@dataclass(frozen=True, slots=True)
-class ComputedPartitions:
-    """The location of a partition statistics file."""
-
-    partition_statistics_file: Text | None
-
-
-@dataclass(frozen=True, slots=True)
-class Orphan:
-    """A file that nothing refers to."""
-
-    orphan_file_location: Text
-
-
-@procedure
-def expire_snapshots(  # noqa: PLR0917 - the procedure's parameters
-    call: Call,
-    table: Text,
-    older_than: Instant | None = None,
-    retain_last: Int | None = None,
-    max_concurrent_deletes: Int | None = None,
-    stream_results: Flag | None = None,  # noqa: ARG001 - file names never reach the driver
-    snapshot_ids: Longs | None = None,
-    clean_expired_metadata: Flag | None = None,
-    engine: Text | None = None,
-) -> list[Expired]:
-    """Remove old snapshots, and the files that only they need."""
-    from icecomb.catalog.maintenance.expiry import expiry_of_procedure
-
-    if max_concurrent_deletes is not None:
-        # files are deleted in bulk, for which Iceberg ignores it, too
-        checked_int("max_concurrent_deletes", max_concurrent_deletes, 1)
-    found = call.load(table)
-    expire = expiry_of_procedure(
-        found,
-        older_than=None if older_than is None else milliseconds(older_than),
-        retain_last=retain_last,
-        snapshot_ids=snapshot_ids or (),
-        clean_expired_metadata=bool(clean_expired_metadata),
-        engine=engine or _AUTO,
+        # its hint is one for CALL
+        values["older_than"] = age_limit(values.get("older_than"), any_age=None)
+    taken = action.parameters
+    result = action.of(found, call.session)(
+        **{name: value for name, value in values.items() if name in taken}
     )
-    result = expire.commit()
-    call.changed(found)
-    return [as_row(Expired, result)]
+    if action.name == _ORPHANS:
+        return _orphans(table, result, _STREAMED if given["stream_results"] else None)
+    if action.commits:
+        call.changed(found)
+    row = [getattr(result, column.name) for column in MAINTENANCE[action.name].columns]
+    return [] if row == [None] else [row]
 
 
-@procedure
-def remove_orphan_files(  # noqa: PLR0917 - the procedure's parameters
-    call: Call,
-    table: Text,
-    older_than: Instant | None = None,
-    location: Text | None = None,
-    dry_run: Flag = False,  # noqa: FBT002
-    max_concurrent_deletes: Int | None = None,
-    file_list_view: Text | None = None,
-    equal_schemes: Options | None = None,
-    equal_authorities: Options | None = None,
-    prefix_mismatch_mode: Text | None = None,
-    prefix_listing: Flag = False,  # noqa: ARG001, FBT002 - both listings find the same
-    stream_results: Flag = False,  # noqa: FBT002
-    engine: Text | None = None,
-) -> list[Orphan]:
-    """Delete files in the folder of a table that nothing refers to."""
-    from icecomb.catalog.maintenance.engine import Engine
-    from icecomb.catalog.maintenance.orphans import OrphanSearch, age_limit
-    from icecomb.catalog.maintenance.orphans import remove_orphan_files as remove
-
-    limit = None if older_than is None else milliseconds(older_than)
-    search = OrphanSearch(
-        older_than_ms=age_limit(limit, any_age=None),
-        location=location,
-        dry_run=dry_run,
-        max_concurrent_deletes=max_concurrent_deletes,
-        files=None if file_list_view is None else _listed(call, file_list_view),
-        equal_schemes=equal_schemes,
-        equal_authorities=equal_authorities,
-        prefix_mismatch_mode=(prefix_mismatch_mode or "ERROR").upper(),
-        engine=Engine.parse(engine or _AUTO),
-        session=call.listing,
-    )
-    result = remove(call.load(table), search)
-    if result.failed_files:
-        raise FileIOError(
-            f"{result.deleted_files_count} orphan files of {table} were deleted, "
-            f"{len(result.failed_files)} could not be, as {result.failed_files[0]}",
-            hint="Check the permissions of its folder, and call it again.",
-            path=result.failed_files[0],
+def _values(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the method for those of the procedure that are not null."""
+    if "max_concurrent_deletes" in given:
+        # files of snapshots are deleted in bulk, for which Iceberg ignores it, too
+        checked_int("max_concurrent_deletes", given["max_concurrent_deletes"], 1)
+    if given.get("sort_by") == ():
+        raise ValidationError(
+            "sort_by must not be empty when provided",
+            hint="Leave it out to sort by all partition fields.",
         )
-    shown = _STREAMED if stream_results else None
-    return [Orphan(location) for location in result.orphan_file_location[:shown]]
+    values = dict(given)
+    if "older_than" in given:
+        values["older_than"] = milliseconds(given["older_than"])
+    if "where" in given:
+        values["where"] = parse(given["where"], of_spark=True)
+    if "snapshot_id" in given:
+        values["snapshot"] = given["snapshot_id"]
+    if "file_list_view" in given:
+        values["files"] = _listed(call, given["file_list_view"])
+    if "prefix_mismatch_mode" in given:
+        values["prefix_mismatch_mode"] = (given["prefix_mismatch_mode"] or "ERROR").upper()
+    if "options" in given:
+        values["options"] = dict(given["options"])
+        values["engine"] = values["options"].pop("engine", "auto")
+    elif not given.get("engine"):
+        values["engine"] = "auto"
+    return values
 
 
 def _listed(call: Call, view: str) -> Iterator[tuple[str, int]]:
@@ -193,135 +89,20 @@ def _listed(call: Call, view: str) -> Iterator[tuple[str, int]]:
         yield row["file_path"], row["changed"]
 
 
-@procedure
-def rewrite_data_files(  # noqa: PLR0917 - the procedure's parameters
-    call: Call,
-    table: Text,
-    strategy: Text | None = None,
-    sort_order: Text | None = None,
-    options: Options | None = None,
-    where: Text | None = None,
-    branch: Text | None = None,
-) -> list[RewrittenData]:
-    """Rewrite data files that are small, large or have many deletes."""
-    from icecomb.catalog.maintenance.compaction import RewriteRequest
-    from icecomb.catalog.maintenance.compaction import rewrite_data_files as rewrite
-    from icecomb.catalog.maintenance.engine import Engine
-
-    found = call.load_to_rewrite(table)
-    given = dict(options or {})
-    request = RewriteRequest(
-        strategy,
-        sort_order,
-        None if where is None else parse(where, of_spark=True),
-        branch or "main",
-        case_sensitive=call.case_sensitive,
-        snapshot_properties=call.summary,
-        engine=Engine.parse(given.pop(_ENGINE, _AUTO)),
-        session=call.session,
-        options=given,
-    )
-    result = rewrite(found, request, dry_run=False)
-    call.changed(found)
-    return [as_row(RewrittenData, result)]
-
-
-@procedure
-def rewrite_position_delete_files(
-    call: Call, table: Text, options: Options | None = None, where: Text | None = None
-) -> list[RewriteDeletesOutput]:
-    """Rewrite small and large position delete files."""
-    found = call.load_to_rewrite(table)
-    given = dict(options or {})
-    result = found.maintenance.rewrite_position_delete_files(
-        where=None if where is None else parse(where, of_spark=True),
-        engine=given.pop(_ENGINE, _AUTO),
-        options=given,
-        case_sensitive=call.case_sensitive,
-        snapshot_properties=call.summary,
-    )
-    call.changed(found)
-    return [as_row(RewriteDeletesOutput, result)]
-
-
-@procedure
-def convert_equality_deletes(
-    call: Call, table: Text, where: Text | None = None, options: Options | None = None
-) -> list[ConvertedDeletes]:
-    """Convert equality deletes to position deletes."""
-    found = call.load_to_rewrite(table)
-    given = dict(options or {})
-    result = found.maintenance.convert_equality_deletes(
-        where=None if where is None else parse(where, of_spark=True),
-        engine=given.pop(_ENGINE, _AUTO),
-        options=given,
-        case_sensitive=call.case_sensitive,
-        snapshot_properties=call.summary,
-    )
-    call.changed(found)
-    return [as_row(ConvertedDeletes, result)]
-
-
-@procedure
-def rewrite_manifests(  # noqa: PLR0917 - the procedure's parameters
-    call: Call,
-    table: Text,
-    use_caching: Flag = False,  # noqa: ARG001, FBT002 - entries are always read once
-    spec_id: Int | None = None,
-    sort_by: Texts | None = None,
-    engine: Text | None = None,
-) -> list[RewriteOutput]:
-    """Rewrite the manifests of a partition spec, fewer and sorted by partition."""
-    if sort_by is not None and not sort_by:
-        raise ValidationError(
-            "sort_by must not be empty when provided",
-            hint="Leave it out to sort by all partition fields.",
+def _orphans(table: str, result: OrphanFiles, shown: int | None) -> list[Sequence[Any]]:
+    """Return the locations of orphans, all of which must be deleted."""
+    if result.failed_files:
+        raise FileIOError(
+            f"{result.deleted_files_count} orphan files of {table} were deleted, "
+            f"{len(result.failed_files)} could not be, as {result.failed_files[0]}",
+            hint="Check the permissions of its folder, and call it again.",
+            path=result.failed_files[0],
         )
-    found = call.load(table)
-    result = found.maintenance.rewrite_manifests(
-        spec_id=spec_id,
-        sort_by=sort_by or (),
-        snapshot_properties=call.summary,
-        engine=engine or _AUTO,
-    )
-    call.changed(found)
-    return [as_row(RewriteOutput, result)]
+    return [(location,) for location in result.orphan_file_location[:shown]]
 
 
-@procedure
-def compute_table_stats(
-    call: Call,
-    table: Text,
-    snapshot_id: Long | None = None,
-    columns: Texts | None = None,
-    engine: Text | None = None,
-) -> list[Computed]:
-    """Count the distinct values of columns, for query optimizers."""
-    from icecomb.catalog.maintenance.engine import Engine
-    from icecomb.catalog.maintenance.table_statistics import compute_table_stats as compute
-    from icecomb.catalog.report.progress import SILENT
-
-    found = call.load(table)
-    result = compute(
-        found,
-        columns=columns,
-        snapshot=snapshot_id,
-        engine=Engine.parse(engine or _AUTO),
-        progress=SILENT,
-        session=call.sketching,
-    )
-    call.changed(found)
-    return [] if result.statistics_file is None else [as_row(Computed, result)]
-
-
-@procedure
-def compute_partition_stats(
-    call: Call, table: Text, snapshot_id: Long | None = None
-) -> list[ComputedPartitions]:
-    """Count the files and rows of each partition."""
-    found = call.load(table)
-    result = found.maintenance.compute_partition_stats(snapshot=snapshot_id)
-    call.changed(found)
-    if result.partition_statistics_file is None:
-        return []
-    return [as_row(ComputedPartitions, result)]
+MAINTENANCE: Final = {
+    action.name: declared(action.name, action.description, action.procedure, partial(_run, action))
+    for action in ACTIONS
+    if action.procedure
+}

@@ -74,6 +74,7 @@ class Procedures:
         self, request: CallProcedure
     ) -> Generator[ProcedurePage, None, ProcedureResult]:
         """Answer `CallProcedure`."""
+        from icecomb.catalog.maintenance import Session
         from icecomb.spark.planner.procedures.call import Call
 
         found = find(request.procedure.namespace, request.procedure.name)
@@ -84,22 +85,22 @@ class Procedures:
         call = Call(
             opened,
             request.current.namespace if here else ("default",),
-            SessionEngine(self._works, opened.name, conversation),
+            Session(
+                SessionEngine(self._works, opened.name, conversation),
+                ListingSession(self._works, conversation),
+                SketchingSession(self._works, opened.name, conversation),
+            ),
             partial(query, self._works, conversation),
             self._catalogs.metastore(request.catalog),
             self._catalogs.engine(request.catalog),
             case_sensitive=request.case_sensitive,
             settings=request.settings,
-            listing=ListingSession(self._works, conversation),
-            sketching=SketchingSession(self._works, opened.name, conversation),
         )
         running = conversation.run(partial(found.run, call, **values))
         rows = yield from _asked(running)
-        names = [column.name for column in found.columns]
         for start in range(0, len(rows), _PAGE_ROWS):
-            shown = rows[start : start + _PAGE_ROWS]
-            found_rows = tuple([getattr(row, n) for n in names] for row in shown)
-            yield ProcedurePage(found_rows, (), (), (), ())
+            shown = tuple(map(list, rows[start : start + _PAGE_ROWS]))
+            yield ProcedurePage(shown, (), (), (), ())
         return ProcedureResult(tuple(call.statements))
 
     def end_work(self, request: EndWork) -> Done:

@@ -1,41 +1,24 @@
-"""Parameters and result columns of procedures, from the annotations of their functions.
+"""Declarations of procedures: their parameters and the columns of their rows.
 
-A procedure is a function of a `Call` and of its own parameters, in Iceberg's order; its result is a
-list of dataclasses, whose members are the columns:
+A procedure is a function of a `Call` and of its own parameters, which stand above it in Iceberg's
+order, `!` if required; its result is a list of rows, whose columns follow, `?` if they may be null:
 
-    @procedure
-    def fast_forward(call: Call, table: Text, branch: Text, to: Text) -> list[FastForwarded]:
+    @procedure("table! string, branch! string, to! string -> branch_updated string, ...")
+    def fast_forward(call: Call, table: str, branch: str, to: str) -> list[tuple[str]]:
         \"\"\"Move a branch to where another one is, of which it is an ancestor.\"\"\"
 
-A parameter with a default is optional, and a null stands for that default, as in Iceberg.
+A null stands for a parameter's default, as in Iceberg: null, or what follows as `= false`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import types
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final
 
 from icecomb.format.errors import ValidationError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-_R = TypeVar("_R", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,16 +56,20 @@ def _strings(value: Any) -> dict[str, str]:
 _TEXT: Final = SqlType("string", "string", _scalar(str))
 _LONG: Final = SqlType("bigint", "long", _scalar(int))
 _MAP: Final = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
-
-Text: TypeAlias = Annotated[str, _TEXT]
-Flag: TypeAlias = Annotated[bool, SqlType("boolean", "boolean", _scalar(bool))]
-Int: TypeAlias = Annotated[int, SqlType("int", "integer", _scalar(int))]
-Long: TypeAlias = Annotated[int, _LONG]
-Instant: TypeAlias = Annotated[int, SqlType("timestamp", "timestamp", _scalar(int))]
-"""Microseconds since 1970 UTC."""
-Texts: TypeAlias = Annotated[tuple[str, ...], _array(_TEXT)]
-Longs: TypeAlias = Annotated[tuple[int, ...], _array(_LONG)]
-Options: TypeAlias = Annotated[Mapping[str, str], SqlType("map<string,string>", _MAP, _strings)]
+_TYPES: Final = {
+    kind.name: kind
+    for kind in (
+        _TEXT,
+        _LONG,
+        SqlType("boolean", "boolean", _scalar(bool)),
+        SqlType("int", "integer", _scalar(int)),
+        SqlType("timestamp", "timestamp", _scalar(int)),
+        _array(_TEXT),
+        _array(_LONG),
+        SqlType("map<string,string>", _MAP, _strings),
+    )
+}
+"""Types by name; a timestamp is microseconds since 1970 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +94,7 @@ class Procedure:
     Args:
         description: One sentence.
         columns: The columns of the result.
-        run: The function, called with a `Call` and arguments by name; its rows are dataclasses.
+        run: The function, called with a `Call` and arguments by name.
     """
 
     name: str
@@ -180,39 +167,32 @@ class Procedure:
         )
 
 
-def procedure(function: Callable[..., Sequence[Any]]) -> Procedure:
-    """Declare a function as a procedure; see the module."""
-    hints = get_type_hints(function, include_extras=True)
-    (row,) = get_args(hints["return"])
-    columns = get_type_hints(row, include_extras=True)
-    first, *parameters = inspect.signature(function).parameters.values()
-    del first  # the Call
+def declared(
+    name: str, description: str, signature: str, run: Callable[..., Sequence[Any]]
+) -> Procedure:
+    """Return the procedure of a declaration; see the module."""
+    taken, _, given = signature.partition(" -> ")
     return Procedure(
-        function.__name__,
-        (inspect.getdoc(function) or "").partition("\n")[0],
-        tuple(
-            Parameter(p.name, _type(hints[p.name])[0], p.default is p.empty, _default(p))
-            for p in parameters
-        ),
-        tuple(Parameter(name.name, *_type(columns[name.name])) for name in dataclasses.fields(row)),
-        function,
+        name,
+        description,
+        tuple(_parameter(one, required="! " in one) for one in taken.split(", ")),
+        tuple(_parameter(one, required=not one.endswith("?")) for one in given.split(", ")),
+        run,
     )
 
 
-def as_row(kind: type[_R], result: Any) -> _R:
-    """Convert a result of another layer to a row with its members of the same names."""
-    names = [column.name for column in dataclasses.fields(kind)]
-    return kind(**{name: getattr(result, name) for name in names})
+def procedure(signature: str) -> Callable[[Callable[..., Sequence[Any]]], Procedure]:
+    """Declare a function as the procedure of its name and of the first line of its docstring."""
+
+    def declare(function: Callable[..., Sequence[Any]]) -> Procedure:
+        description = (inspect.getdoc(function) or "").partition("\n")[0]
+        return declared(function.__name__, description, signature, function)
+
+    return declare
 
 
-def _default(parameter: inspect.Parameter) -> Any:
-    return None if parameter.default is parameter.empty else parameter.default
-
-
-def _type(hint: Any) -> tuple[SqlType, bool]:
-    """Return the type of an annotation, and whether it is never null."""
-    if get_origin(hint) in (Union, types.UnionType):
-        given = next(part for part in get_args(hint) if part is not types.NoneType)
-        return _type(given)[0], False
-    sql: SqlType = hint.__metadata__[0]
-    return sql, True
+def _parameter(text: str, *, required: bool) -> Parameter:
+    written, _, default = text.partition(" = ")
+    name, kind = written.split(" ")
+    value = json.loads(default) if default else None
+    return Parameter(name.rstrip("!"), _TYPES[kind.rstrip("?")], required, value)

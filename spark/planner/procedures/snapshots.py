@@ -1,84 +1,49 @@
-"""Procedures that set the current snapshot of a table or branch."""
+"""Procedures that set the current snapshot of a table or branch, or bring a column back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from icecomb.catalog.table.table import Table
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.evolution.schema_edit import find_deleted_column
 from icecomb.format.operation.snapshot_producer import staged_snapshot
 from icecomb.format.spec.snapshot import ancestors_of as ancestors
-from icecomb.spark.planner.procedures.call import Call
-from icecomb.spark.planner.procedures.signature import Instant, Long, Text, procedure
+from icecomb.spark.planner.procedures.call import Call, parse_name
+from icecomb.spark.planner.procedures.signature import procedure
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """The previous and the current snapshot of `main`."""
-
-    previous_snapshot_id: Long
-    current_snapshot_id: Long
-
-
-@dataclass(frozen=True, slots=True)
-class SetTo:
-    """The previous and the current snapshot of a table that may have been empty."""
-
-    previous_snapshot_id: Long | None
-    current_snapshot_id: Long
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """The snapshot that was picked, and the current snapshot of `main`."""
-
-    source_snapshot_id: Long
-    current_snapshot_id: Long
-
-
-@dataclass(frozen=True, slots=True)
-class FastForwarded:
-    """The previous and the current snapshot of a branch."""
-
-    branch_updated: Text
-    previous_ref: Long | None
-    updated_ref: Long
-
-
-@dataclass(frozen=True, slots=True)
-class Ancestor:
-    """A snapshot and its time in milliseconds since 1970 UTC."""
-
-    snapshot_id: Long | None
-    timestamp: Long | None
-
-
-@procedure
-def rollback_to_snapshot(call: Call, table: Text, snapshot_id: Long) -> list[Moved]:
+@procedure(
+    "table! string, snapshot_id! bigint -> previous_snapshot_id bigint, current_snapshot_id bigint"
+)
+def rollback_to_snapshot(call: Call, table: str, snapshot_id: int) -> list[tuple[int, int]]:
     """Roll main back to one of its earlier snapshots."""
     found = call.load(table)
     before = _current(found)
     with found.manage_snapshots() as manage:
         manage.rollback_to_snapshot(snapshot_id)
     call.changed(found)
-    return [Moved(before, snapshot_id)]
+    return [(before, snapshot_id)]
 
 
-@procedure
-def rollback_to_timestamp(call: Call, table: Text, timestamp: Instant) -> list[Moved]:
+@procedure(
+    "table! string, timestamp! timestamp -> previous_snapshot_id bigint, current_snapshot_id bigint"
+)
+def rollback_to_timestamp(call: Call, table: str, timestamp: int) -> list[tuple[int, int]]:
     """Roll main back to its newest snapshot that is older than a time."""
     found = call.load(table)
     before = _current(found)
     with found.manage_snapshots() as manage:
         manage.rollback_to_timestamp(milliseconds(timestamp))
     call.changed(found)
-    return [Moved(before, _current(found))]
+    return [(before, _current(found))]
 
 
-@procedure
+@procedure(
+    "table! string, snapshot_id bigint, ref string "
+    "-> previous_snapshot_id bigint?, current_snapshot_id bigint"
+)
 def set_current_snapshot(
-    call: Call, table: Text, snapshot_id: Long | None = None, ref: Text | None = None
-) -> list[SetTo]:
+    call: Call, table: str, snapshot_id: int | None, ref: str | None
+) -> list[tuple[int | None, int]]:
     """Set main to any snapshot, given by its id, or by a branch or tag."""
     if (snapshot_id is None) is (ref is None):
         raise ValidationError(
@@ -90,32 +55,37 @@ def set_current_snapshot(
     with found.manage_snapshots() as manage:
         manage.set_current_snapshot(snapshot_id, ref)
     call.changed(found)
-    return [SetTo(before, _current(found))]
+    return [(before, _current(found))]
 
 
-@procedure
-def cherrypick_snapshot(call: Call, table: Text, snapshot_id: Long) -> list[Picked]:
+@procedure(
+    "table! string, snapshot_id! bigint -> source_snapshot_id bigint, current_snapshot_id bigint"
+)
+def cherrypick_snapshot(call: Call, table: str, snapshot_id: int) -> list[tuple[int, int]]:
     """Apply the changes of a snapshot to main."""
     found = call.load(table)
     with found.manage_snapshots() as manage:
         manage.cherry_pick(snapshot_id)
     call.changed(found)
-    return [Picked(snapshot_id, _current(found))]
+    return [(snapshot_id, _current(found))]
 
 
-@procedure
-def publish_changes(call: Call, table: Text, wap_id: Text) -> list[Picked]:
+@procedure("table! string, wap_id! string -> source_snapshot_id bigint, current_snapshot_id bigint")
+def publish_changes(call: Call, table: str, wap_id: str) -> list[tuple[int, int]]:
     """Publish on main the snapshot that was staged under a wap.id."""
     found = call.load(table)
     source = staged_snapshot(found.metadata, wap_id).snapshot_id
     with found.manage_snapshots() as manage:
         manage.cherry_pick(source)
     call.changed(found)
-    return [Picked(source, _current(found))]
+    return [(source, _current(found))]
 
 
-@procedure
-def fast_forward(call: Call, table: Text, branch: Text, to: Text) -> list[FastForwarded]:
+@procedure(
+    "table! string, branch! string, to! string "
+    "-> branch_updated string, previous_ref bigint?, updated_ref bigint"
+)
+def fast_forward(call: Call, table: str, branch: str, to: str) -> list[tuple[str, int | None, int]]:
     """Fast-forward a branch to the snapshot of another branch or a tag."""
     found = call.load(table)
     there = found.refs().get(branch)
@@ -124,11 +94,11 @@ def fast_forward(call: Call, table: Text, branch: Text, to: Text) -> list[FastFo
         manage.fast_forward(branch, to)
     call.changed(found)
     after = found.refs()[branch].snapshot_id
-    return [FastForwarded(branch, before, after)]
+    return [(branch, before, after)]
 
 
-@procedure
-def ancestors_of(call: Call, table: Text, snapshot_id: Long | None = None) -> list[Ancestor]:
+@procedure("table! string, snapshot_id bigint -> snapshot_id bigint?, timestamp bigint?")
+def ancestors_of(call: Call, table: str, snapshot_id: int | None) -> list[tuple[int, int]]:
     """List a snapshot and its ancestors, newest first."""
     metadata = call.load(table).metadata
     if snapshot_id is not None and not metadata.has_snapshot(snapshot_id):
@@ -138,7 +108,26 @@ def ancestors_of(call: Call, table: Text, snapshot_id: Long | None = None) -> li
             snapshot_id=snapshot_id,
         )
     start = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
-    return [Ancestor(s.snapshot_id, s.timestamp_ms) for s in ancestors(metadata, start)]
+    return [(s.snapshot_id, s.timestamp_ms) for s in ancestors(metadata, start)]
+
+
+@procedure(
+    "table! string, column! string -> restored_field_id int, applied_schema_id int, "
+    "wrote_during_window boolean, was_identifier boolean"
+)
+def undelete_column(call: Call, table: str, column: str) -> list[tuple[int, int, bool, bool]]:
+    """Add a dropped column again, with the values that files have of it."""
+    found = call.load(table)
+    path = parse_name(column) if "`" in column else column
+    before = found.metadata
+    with found.update_schema(case_sensitive=call.case_sensitive) as update:
+        update.undelete_column(path)
+    call.changed(found)
+    schema = found.schema()
+    name = column if isinstance(path, str) else ".".join(path)
+    field = schema.find_field(name, call.case_sensitive)
+    deleted = find_deleted_column(before, schema.find_parent_id(field.field_id), field.name)
+    return [(field.field_id, schema.schema_id, deleted.written_since, deleted.was_identifier)]
 
 
 def milliseconds(microseconds: int) -> int:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.maintenance.session_listing import ListedEntry
+from icecomb.catalog.maintenance.folder_listing import ListedEntry
 from icecomb.format.cancellation import Signal, wait_for
 from icecomb.format.errors import CommitFailedError, FileIOError, UnsupportedError
 from icecomb.format.spec.types import UUIDType
@@ -28,7 +28,7 @@ from icecomb.spark.planner.table.states import below
 from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
-    from icecomb.catalog.maintenance.session_listing import ListingJob
+    from icecomb.catalog.maintenance.folder_listing import ListingJob
     from icecomb.catalog.maintenance.table_statistics import SketchJob
     from icecomb.format.spec.types import NestedField
     from icecomb.spark.planner.session.conversation import Asked, Conversation

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import Table, cli, load_catalog
+from icecomb.catalog.maintenance import RewrittenManifests
 from icecomb.catalog.maintenance.expiry import ExpiredFiles
-from icecomb.catalog.maintenance.manifests import RewrittenManifests
 from icecomb.catalog.maintenance.orphans import OrphanFiles
 from icecomb.format.errors import ValidationError
 

@@ -13,8 +13,7 @@ from maintained_table import frame, new_table
 from icecomb.catalog import cli
 from icecomb.catalog.maintenance import orphans
 from icecomb.catalog.maintenance.engine import Engine
-from icecomb.catalog.maintenance.folder_listing import HiddenNames
-from icecomb.catalog.maintenance.session_listing import ListedEntry
+from icecomb.catalog.maintenance.folder_listing import HiddenNames, ListedEntry
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
@@ -98,7 +97,7 @@ def table(lake):
 
 @pytest.mark.parametrize("many", [1, 3, 1000])
 def test_an_engine_that_lists_finds_what_this_machine_finds(table, monkeypatch, many):
-    monkeypatch.setattr("icecomb.catalog.maintenance.session_listing.MANY", many)
+    monkeypatch.setattr("icecomb.catalog.maintenance.folder_listing.MANY", many)
     engine = Elsewhere()
     theirs = found(table, engine)
     assert theirs == found(table)

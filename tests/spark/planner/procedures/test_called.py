@@ -45,7 +45,7 @@ def call(lake):
         rows = called(context, name, *positional, **named)
         assert context.statements == ["REFRESH TABLE `lake`.`shop`.`orders`"]
         columns = [column.name for column in procedure.columns]
-        return [{column: getattr(row, column) for column in columns} for row in rows]
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     return run
 

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
 from icecomb.catalog.cli.maintain import maintain
-from icecomb.catalog.maintenance import Maintenance
-from icecomb.catalog.maintenance.expiry import expiry_of_procedure
+from icecomb.catalog.maintenance.action import ACTIONS
 from icecomb.spark.planner.procedures import PROCEDURES
 
-ACTIONS = (
-    "expire_snapshots",
-    "rewrite_data_files",
-    "rewrite_position_delete_files",
-    "convert_equality_deletes",
-    "remove_orphan_files",
-    "rewrite_manifests",
-    "rewrite_table_path",
-    "compute_table_stats",
-    "compute_partition_stats",
-)
-OTHER_NAMES = {
-    "clean_metadata": "clean_expired_metadata",
-    "file_list_view": "files",
-    "jobs": "max_concurrent_deletes",
-    "listed": "files",
-    "snapshot_id": "snapshot",
-    "yes": "dry_run",
-}
+EVERYWHERE = {action.name: action for action in ACTIONS if action.procedure}
+OTHER_NAMES = {"file_list_view": "files", "snapshot_id": "snapshot"}
 NOT_IN_PYTHON = {
-    "expire_snapshots.dry_run": "SnapshotExpiry.plan",
     "expire_snapshots.max_concurrent_deletes": "files are deleted in bulk",
     "expire_snapshots.stream_results": "file names never reach a driver",
     "remove_orphan_files.prefix_listing": "both listings find the same",
@@ -57,14 +36,12 @@ OF_OPTIONS = {"engine"}
 
 
 def in_python(action: str) -> set[str]:
-    built = action == "expire_snapshots"
-    found = expiry_of_procedure if built else getattr(Maintenance, action)
-    return set(inspect.signature(found).parameters) - {"self", "table"}
+    return set(EVERYWHERE[action].parameters)
 
 
 def in_the_shell(action: str) -> set[str]:
     found = maintain.commands[action.replace("_", "-")].params
-    return {OTHER_NAMES.get(str(p.name), str(p.name)) for p in found} - {"table", OF_EVERY_COMMAND}
+    return {str(p.name) for p in found} - {"table", OF_EVERY_COMMAND}
 
 
 def in_call(action: str) -> set[str]:
@@ -72,7 +49,7 @@ def in_call(action: str) -> set[str]:
     return found | OF_OPTIONS if "options" in found else found
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", EVERYWHERE)
 def test_an_argument_is_everywhere_or_its_absence_has_a_reason(action: str) -> None:
     python, shell, call = in_python(action), in_the_shell(action), in_call(action)
     surplus = {f"{action}.{name}" for name in (shell | call) - python}
@@ -85,9 +62,9 @@ def test_an_argument_is_everywhere_or_its_absence_has_a_reason(action: str) -> N
 
 def test_no_reason_is_left_of_an_argument_that_is_there() -> None:
     named = {
-        f"{a}.{name}" for a in ACTIONS for name in (in_the_shell(a) | in_call(a)) - in_python(a)
+        f"{a}.{name}" for a in EVERYWHERE for name in (in_the_shell(a) | in_call(a)) - in_python(a)
     }
     assert named == set(NOT_IN_PYTHON)
-    assert {n for a in ACTIONS for n in in_python(a) - in_the_shell(a)} == set(NOT_IN_THE_SHELL)
-    absent = {n for a in ACTIONS for n in in_python(a) - in_call(a)} - {"branch"}
+    assert {n for a in EVERYWHERE for n in in_python(a) - in_the_shell(a)} == set(NOT_IN_THE_SHELL)
+    absent = {n for a in EVERYWHERE for n in in_python(a) - in_call(a)} - {"branch"}
     assert absent == set(NOT_IN_CALL)

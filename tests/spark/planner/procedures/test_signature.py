@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,46 +10,31 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.sql_statement import quoted_name
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.procedure_calls import find
-from icecomb.spark.planner.procedures.signature import (
-    Flag,
-    Instant,
-    Longs,
-    Options,
-    Text,
-    Texts,
-    procedure,
+from icecomb.spark.planner.procedures.signature import procedure
+
+
+@procedure(
+    "table! string, when! timestamp, dry_run boolean = true, ids array<bigint>, "
+    "names array<string>, options map<string,string> -> text string, note string?"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    text: Text
-
-
-@procedure
-def example(
-    call: Call,
-    table: Text,
-    when: Instant,
-    dry_run: Flag = True,  # noqa: FBT002 - as procedures have it
-    ids: Longs | None = None,
-    names: Texts | None = None,
-    options: Options | None = None,
-) -> list[Row]:
+def example(call: Call, **given: Any) -> list[tuple[str, None]]:
     """Do nothing.
 
     Not shown.
     """
-    return [Row(table)]
+    return [(given["table"], None)]
 
 
-def test_a_function_s_signature_is_the_procedure_s():
+def test_a_declaration_is_the_procedure_s():
     assert example.description == "Do nothing."
     assert example.signature() == (
         "example(table string, when timestamp, [dry_run boolean], [ids array<bigint>], "
         "[names array<string>], [options map<string,string>])"
     )
-    assert [column.name for column in example.columns] == ["text"]
+    assert [(one.name, one.required) for one in example.columns] == [
+        ("text", True),
+        ("note", False),
+    ]
 
 
 def test_arguments_are_bound_by_position_then_by_name_in_any_case():

@@ -1,10 +1,11 @@
-"""Times as arguments of commands: a moment, or an age before now."""
+"""Values that several commands take: moments, ages before now, and pairs NAME=VALUE."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 import time
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -54,3 +55,19 @@ def moment_of(text: str) -> int | None:
         return None
     aware = found if found.tzinfo else found.replace(tzinfo=dt.timezone.utc)
     return int(aware.timestamp() * 1000)
+
+
+def pairs(option: str, given: Iterable[str], form: str = "KEY=VALUE") -> dict[str, str]:
+    """Return the values of an option that is given once for each name, such as ``--set``.
+
+    The message names `form`; another form, or a repeated name, raises click.UsageError.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"{option} {text}: write it as {form}")
+        if name in found:
+            raise click.UsageError(f"{option} {name} is given twice")
+        found[name] = value
+    return found
