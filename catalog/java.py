@@ -14,9 +14,8 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from icecomb.format.errors import JavaError
@@ -104,19 +103,12 @@ def private_cache(name: str) -> Path:
     return folder
 
 
-def compile_jar(
-    sources: Sequence[Path],
-    classpath: str,
-    name: str,
-    key: str,
-    generated: Mapping[str, str] = MappingProxyType({}),
-) -> Path:
+def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) -> Path:
     """Compile ``sources`` to a jar, once per ``key``, and keep it in the user's cache.
 
     Args:
         name: The jar's name without ``.jar``.
         key: Identifies a version of sources and class path; a new key is a new jar.
-        generated: Further sources by file name.
     """
     from filelock import FileLock
 
@@ -129,7 +121,7 @@ def compile_jar(
         with FileLock(folder / f"{name}.lock"):
             if not (jar.is_file() and is_own(jar.stat())):
                 _LOG.info("compiling %s.jar, once for this version; it takes a while", name)
-                _compile(javac, sources, generated, classpath, jar)
+                _compile(javac, sources, classpath, jar)
     except OSError as error:
         raise JavaError(
             f"The compiled {name}.jar cannot be kept in {folder}: {error}",
@@ -138,22 +130,13 @@ def compile_jar(
     return jar
 
 
-def _compile(
-    javac: Path,
-    sources: Sequence[Path],
-    generated: Mapping[str, str],
-    classpath: str,
-    jar: Path,
-) -> None:
+def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="icecomb-javac-", dir=jar.parent) as scratch:
         classes = Path(scratch) / "classes"
-        written = [Path(scratch) / name for name in generated]
-        for path in written:
-            path.write_text(generated[path.name], "utf-8")
         command = [
             *(str(javac), "--release", str(MINIMUM_VERSION), "-nowarn", "-proc:none"),
             *("-encoding", "UTF-8", "-cp", classpath, "-d", str(classes)),
-            *(str(source) for source in (*sources, *written)),
+            *(str(source) for source in sources),
         ]
         try:
             done = subprocess.run(

@@ -12,6 +12,7 @@ import importlib.util
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -109,13 +110,15 @@ def compile_bridge(spark: SparkHome) -> Path:
             hint="Reinstall it from a wheel: pip install --force-reinstall 'icecomb[spark]'",
         )
     protocol = protocol_java()
-    return compile_jar(
-        sources=found,
-        classpath=f"{spark.jars}{os.sep}*",
-        name=_name(spark.minor, spark.scala),
-        key=_key(spark, found, protocol),
-        generated={"Protocol.java": protocol},
-    )
+    with tempfile.TemporaryDirectory(prefix="icecomb-protocol-") as scratch:
+        written = Path(scratch) / "Protocol.java"
+        written.write_text(protocol, "utf-8")
+        return compile_jar(
+            sources=[*found, written],
+            classpath=f"{spark.jars}{os.sep}*",
+            name=_name(spark.minor, spark.scala),
+            key=_key(spark, found, protocol),
+        )
 
 
 def _check_supported(spark: SparkHome) -> None:

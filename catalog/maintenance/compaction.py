@@ -6,10 +6,11 @@ ones at the commit; where that is impossible, only that group is rewritten again
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.maintenance.engine import (
     Engine,
@@ -34,6 +35,7 @@ from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.operation import snapshot_producer as written_schema
 from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.own_folders import OwnFolders, outside_text
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.format.spec.sort import SortOrder
 
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from icecomb.format.rows.values.scan_task import FileScanTask
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ def rewrite_data_files(
     run = _Run(table.refresh(), request, progress)
     groups = run.plan()
     run.choose_engine(groups)
+    run.warn_of_others(groups)
     if dry_run:
         return RewrittenDataFiles(plan=tuple(map(run.planned, groups)))
     if groups:
@@ -174,6 +179,19 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             limit=LOCAL_LIMIT.of(self._table.metadata.properties),
         ):
             self._session = request.session
+
+    def warn_of_others(self, groups: Sequence[FileGroup]) -> None:
+        """Say which rows a rewrite copies from elsewhere, which the metadata may have made up."""
+        table = self._table
+        folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
+        own = OwnFolders(folders, table.metadata, table.io.properties)
+        outside = own.outside(task.file_path for group in groups for task in group.tasks)
+        if outside:
+            _LOG.warning(
+                "%s: a rewrite copies the rows of %s into the table, for all who may read it",
+                self._name,
+                outside_text(outside),
+            )
 
     def planned(self, group: FileGroup) -> PlannedRewrite:
         """Describe a group for people."""

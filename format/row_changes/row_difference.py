@@ -127,16 +127,7 @@ def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
 
 def _entries(array: pa.MapArray) -> pa.ListArray:
     """Convert a map to a list of its entries."""
-    entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-    validity, offsets = array.buffers()[:2]
-    return pa.Array.from_buffers(
-        pa.list_(entries.type),
-        len(array),
-        [validity, offsets],
-        array.null_count,
-        array.offset,
-        [entries],
-    )
+    return array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
 
 
 def _nan(array: pa.Array) -> pa.Array:

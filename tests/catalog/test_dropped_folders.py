@@ -81,7 +81,9 @@ def test_the_table_below_is_dropped_and_the_one_above_it_stays(folders):
 
 def test_a_registered_copy_is_dropped_without_the_rows_it_shares(folders):
     copy = folders.register_table("db.copy", folders.load_table("db.t").metadata_location)
-    copy.append(ROWS)
+    own = {"own-folders.allowed-prefixes": folders.load_table("db.t").location()}
+    trusting = load_catalog("folders", **{**folders.properties, **own})
+    trusting.load_table(copy.name()).append(ROWS)
     folders.purge_table("db.copy")
     assert folders.list_tables("db") == [("db", "t")]
     assert rows_of(folders, "db.t") == [1, 2, 3]

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from icecomb.format.errors import NoSuchViewError
 from icecomb.format.spec.schema import Schema
-from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.spec.types import LongType, NestedField, StringType
 from tests.rings import sampled
 
 NUMBERS = itertools.count(1)
@@ -258,6 +258,37 @@ def test_a_query_that_others_could_not_read_is_refused(run, db):
     run(f"EXPLAIN CREATE VIEW lake.{db}.few AS SELECT 1 AS one")
     with pytest.raises(REFUSED, match="TABLE_OR_VIEW_NOT_FOUND"):
         run(f"SELECT * FROM lake.{db}.few")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT REFLECT('java.lang.System', 'getenv', 'HOME') AS a",
+        "SELECT `java_method`('java.lang.System', 'getenv', 'HOME') AS a",
+        "SELECT system.builtin.reflect('java.lang.System', 'getenv', 'HOME') AS a",
+        "SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'getenv', 'HOME') AS a",
+        "WITH c AS (SELECT upper(reflect('java.lang.System', 'getenv', 'HOME')) a) SELECT a FROM c",
+        "SELECT (SELECT try_reflect('java.lang.System', 'getenv', 'HOME')) AS a",
+        "SELECT TRANSFORM(1) USING 'cat' AS (a string)",
+    ],
+)
+def test_a_query_that_runs_other_code_is_refused(run, db, catalog, query):
+    """Whoever writes to the view's folder can exchange it, and it runs as the reader."""
+    if "try_reflect" in query and not has_statements_itself(run):
+        pytest.skip("this Spark has no such function")
+    name = f"code{next(NUMBERS)}"
+    with pytest.raises(REFUSED, match="could have put there"):
+        run(f"CREATE VIEW lake.{db}.{name} AS {query}")
+    schema = Schema((NestedField(1, "a", StringType()),))
+    catalog.create_view(f"{db}.{name}", schema, {"spark": query})
+    for statement in (
+        f"SELECT * FROM lake.{db}.{name}",
+        f"SELECT count(*) FROM lake.{db}.t WHERE k IN (SELECT a FROM lake.{db}.{name})",
+        f"CREATE TABLE lake.{db}.{name}_of AS SELECT a FROM lake.{db}.{name}",
+    ):
+        with pytest.raises(REFUSED, match="could have put there"):
+            run(statement)
+    assert len(run(query)) == 1
 
 
 def test_views_of_other_catalogs_are_left_to_spark(run, db):

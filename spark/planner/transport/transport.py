@@ -137,9 +137,9 @@ class Server:
         """Prove knowledge of the token, and return whether the other end proves it, too."""
         deadline = time.monotonic() + TOKEN_S
         theirs = _first(connection, NONCE + 1, deadline).decode("ascii", "replace")[:NONCE]
-        ours = secrets.token_hex(NONCE // 2)
-        connection.sendall(f"{ours}{proof(self._token, 'planner', theirs, ours)}\n".encode())
-        expected = f"{proof(self._token, 'bridge', theirs, ours)}\n".encode()
+        mine = secrets.token_hex(NONCE // 2)
+        connection.sendall(f"{mine}{proof(self._token, 'planner', theirs, mine)}\n".encode())
+        expected = f"{proof(self._token, 'bridge', theirs, mine)}\n".encode()
         return hmac.compare_digest(_first(connection, len(expected), deadline), expected)
 
     def _converse(self, requests: IO[bytes], connection: socket.socket) -> None:

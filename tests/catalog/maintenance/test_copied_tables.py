@@ -40,7 +40,8 @@ def files(folder: Path) -> set[str]:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Any:
-    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
+    own = {"own-folders.allowed-prefixes": str(tmp_path)}  # else nothing is written elsewhere
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"), **own)
     lake.create_namespace("s")
     return lake
 
@@ -135,7 +136,8 @@ def test_a_link_is_not_dropped_with_the_table_that_it_leads_to(
 def test_what_a_table_further_down_keeps_elsewhere_is_known_though_times_do_not_tell(
     lake: Any, table: Table, tmp_path: Path
 ) -> None:
-    below = load_catalog("below", type="hadoop", warehouse=table.location())
+    own = {"own-folders.allowed-prefixes": table.location()}
+    below = load_catalog("below", type="hadoop", warehouse=table.location(), **own)
     below.create_namespace("n")
     place = {"write.data.path": f"{table.location()}/beside"}
     inner = below.create_table("n.t", numbers().schema, properties=place)

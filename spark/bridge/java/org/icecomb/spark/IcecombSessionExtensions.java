@@ -67,11 +67,10 @@ public final class IcecombSessionExtensions
     if (!SparkVersion.pushesFunctions()) {
       extensions.injectOptimizerRule(FilterFunctions::new);
     }
-    if (SparkVersion.hasViews()) {
-      extensions.injectCheckRule(ViewCheck::new);
-    } else {
+    if (!SparkVersion.hasViews()) {
       extensions.injectResolutionRule(ViewRelations::new);
     }
+    extensions.injectCheckRule(ViewCheck::new);
     extensions.injectCheckRule(ExtensionOrder::new);
     return BoxedUnit.UNIT;
   }

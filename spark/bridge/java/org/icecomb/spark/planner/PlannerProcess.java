@@ -210,14 +210,14 @@ final class PlannerProcess {
         throw new IOException("the planner has ended");
       }
       long patience = Math.min(GREETING_MS, patienceMs());
-      String ours = random(NONCE_BYTES);
-      socket.write(ascii(ours + "\n"));
+      String mine = random(NONCE_BYTES);
+      socket.write(ascii(mine + "\n"));
       byte[] told = socket.readLine(patience, LONGEST_PROOF);
-      String theirs = new String(told, 0, Math.min(told.length, ours.length()), StandardCharsets.US_ASCII);
-      if (!MessageDigest.isEqual(told, ascii(theirs + proof("planner", ours, theirs)))) {
+      String theirs = new String(told, 0, Math.min(told.length, mine.length()), StandardCharsets.US_ASCII);
+      if (!MessageDigest.isEqual(told, ascii(theirs + proof("planner", mine, theirs)))) {
         throw new IOException("another process answers at the planner's port");
       }
-      socket.write(ascii(proof("bridge", ours, theirs) + "\n"));
+      socket.write(ascii(proof("bridge", mine, theirs) + "\n"));
       // After the greeting, the periodic check of the process ends a wait for a hanging planner.
       socket.readLine(patience);
       return socket;
@@ -228,11 +228,11 @@ final class PlannerProcess {
   }
 
   /** The proof that one side knows the token, valid on one connection. */
-  private String proof(String side, String ours, String theirs) {
+  private String proof(String side, String mine, String theirs) {
     try {
       Mac mac = Mac.getInstance("HmacSHA256");
       mac.init(new SecretKeySpec(ascii(token), "HmacSHA256"));
-      return HexFormat.of().formatHex(mac.doFinal(ascii(side + " " + ours + " " + theirs)));
+      return HexFormat.of().formatHex(mac.doFinal(ascii(side + " " + mine + " " + theirs)));
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException(e);
     }

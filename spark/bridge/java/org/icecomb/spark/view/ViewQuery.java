@@ -9,10 +9,12 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.CallMethodViaReflection;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ScriptTransformation;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.Metadata;
@@ -28,8 +30,9 @@ final class ViewQuery {
 
   private ViewQuery() {}
 
-  /** Refuses a query that reads the view itself, or a temporary view. */
+  /** Refuses a query that reads the view itself, or a temporary view, or runs other code. */
   static void check(List<String> view, LogicalPlan analyzed) {
+    checkCalls(view, analyzed);
     visit(
         analyzed,
         plan -> {
@@ -46,7 +49,37 @@ final class ViewQuery {
         });
   }
 
-  private static List<String> parts(TableIdentifier identifier) {
+  /** Refuses a query that calls methods of Java (reflect and the like) or runs a script. */
+  static void checkCalls(List<String> view, LogicalPlan analyzed) {
+    visit(
+        analyzed,
+        plan -> {
+          if (plan instanceof ScriptTransformation) {
+            throw runsCode(view, "a script (TRANSFORM ... USING)");
+          }
+          JavaConverters.seqAsJavaList(plan.expressions())
+              .forEach(each -> checkCalls(view, each));
+        });
+  }
+
+  private static void checkCalls(List<String> view, Expression expression) {
+    if (expression instanceof CallMethodViaReflection) {
+      throw runsCode(view, "a method of Java (reflect, java_method, try_reflect)");
+    }
+    JavaConverters.seqAsJavaList(expression.children()).forEach(child -> checkCalls(view, child));
+  }
+
+  private static RuntimeException runsCode(List<String> view, String what) {
+    return SparkErrors.unsupported(
+        "The query of view "
+            + String.join(".", view)
+            + " runs "
+            + what
+            + ", which whoever writes to the view's folder could have put there",
+        "call it in the query that reads the view");
+  }
+
+  static List<String> parts(TableIdentifier identifier) {
     List<String> parts = new ArrayList<>();
     for (Option<String> each : List.of(identifier.catalog(), identifier.database())) {
       if (each.isDefined()) {
@@ -93,7 +126,7 @@ final class ViewQuery {
         "make that persistent, or this temporary: CREATE TEMPORARY VIEW");
   }
 
-  private static void visit(LogicalPlan plan, Consumer<LogicalPlan> visitor) {
+  static void visit(LogicalPlan plan, Consumer<LogicalPlan> visitor) {
     visitor.accept(plan);
     JavaConverters.seqAsJavaList(plan.children()).forEach(child -> visit(child, visitor));
     for (Object inner : JavaConverters.seqAsJavaList(plan.innerChildren())) {
