@@ -29,8 +29,8 @@ _INSTALL_JRE: Final = (
     "Install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."
 )
 _INSTALL_JDK: Final = (
-    "install a JDK, not only a runtime (Debian: apt-get install openjdk-17-jdk-headless), "
-    "or install icecomb from a wheel, which carries its jars ready-made"
+    "Install a JDK, not only a runtime (Debian: apt-get install openjdk-17-jdk-headless), "
+    "or install icecomb from a wheel, which carries its jars ready-made."
 )
 _COMPILE_TIMEOUT_S: Final = 300.0
 _NEEDED: Final = frozenset(

@@ -309,7 +309,7 @@ _WITHOUT_LOCKS: Final = {
     ),
     ValueCheck.AWAY: (
         "went away while it was tried whether it checks what it replaces",
-        "try again when it is back",
+        "Try again when it is back.",
     ),
 }
 

@@ -85,8 +85,12 @@ class OwnFolders:
 
         One that leads elsewhere by a link of another user is refused when a file is created.
         """
+        # the usual case needs no arrays of Arrow, whose first one imports pandas
+        plain = [_start(one) for one in self._vouched if one]
+        given = [one for one in folders if not any(_is_within(one, start) for start in plain)]
+        if not given:
+            return
         known = tuple(_plain([*filter(None, self._vouched), *self.folders], self._properties))
-        given = [*folders]
         for folder, start in zip(given, _plain(given, self._properties), strict=True):
             path = trusted_path(start) if start.startswith("/") else None
             if start.startswith(known) or (
@@ -177,6 +181,12 @@ def former_folders(metadata: TableMetadata, others: Iterable[str]) -> dict[str, 
             if len(json.dumps([*kept])) > _MOST_CHARACTERS:
                 return {}
     return {FORMER_FOLDERS.key: json.dumps([*kept])} if len(kept) > len(known) else {}
+
+
+def _is_within(folder: str, start: str) -> bool:
+    """Return whether a path is below a folder as it is written, without dots and escapes."""
+    text = _start(folder)
+    return text.startswith(start) and not {".", "%", "\\"} & {*text[len(start) :]}
 
 
 def _plain(folders: Iterable[str], properties: Mapping[str, str]) -> list[str]:

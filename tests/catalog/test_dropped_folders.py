@@ -54,7 +54,7 @@ def refused(catalog, name, match):
     before = files_below(catalog)
     with pytest.raises(ValidationError, match=match) as caught:
         catalog.purge_table(name)
-    assert "Nothing was deleted" in caught.value.hint
+    assert "nothing was deleted" in caught.value.hint
     assert files_below(catalog) == before
     return caught.value.hint
 

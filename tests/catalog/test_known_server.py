@@ -124,7 +124,7 @@ def test_a_server_that_fails_when_it_is_tried_is_not_said_to_check_nothing() -> 
     with pytest.raises(ConfigurationError, match="did not let it be tried") as caught:
         change.is_locked({})
     assert "does not check" not in str(caught.value)
-    assert "Try again" in str(caught.value)
+    assert "try again" in str(caught.value)
     assert not change.is_locked({})
 
 

@@ -85,11 +85,11 @@ def test_keys_of_the_environment_are_said_to_be_so(doctor, s3, monkeypatch):
     [
         ("HeadObject", "403 x", "object store", "session token"),
         ("HeadObject", "404 x", "object store", "s3.endpoint"),
-        ("ListObjectsV2", "403 AccessDenied", "read", "allow it"),
-        ("PutObject", "403 AccessDenied", "write", "allow it"),
+        ("ListObjectsV2", "403 AccessDenied", "read", "Allow it"),
+        ("PutObject", "403 AccessDenied", "write", "Allow it"),
         ("PutObject", "403 RequestTimeTooSkewed", "write", "clock"),
-        ("GetObject", "403 AccessDenied", "write", "allow it"),
-        ("DeleteObject", "403 AccessDenied", "delete", "allow it"),
+        ("GetObject", "403 AccessDenied", "write", "Allow it"),
+        ("DeleteObject", "403 AccessDenied", "delete", "Allow it"),
     ],
 )
 def test_what_is_not_allowed_is_a_problem_with_its_remedy(

@@ -105,7 +105,7 @@ MUTATIONS = [
     Mutation(
         "the beginning of a response that is too long is believed",
         "format/storage/object_store/client.py",
-        "    if len(content) > _ANSWER:\n",
+        "    if len(content) > ANSWER:\n",
         "    if False:\n",
         ("tests/format/storage/object_store/test_unsound_answers.py",),
     ),

@@ -374,7 +374,7 @@ def test_a_state_that_is_not_there_is_one_line(run: Any, command: str) -> None:
         (("--branch", "a tag"), 1, "'a tag' is a tag"),
         (("--at", "2001-01-01"), 1, "2001-01-01"),
         (("--at", "yesterday"), 2, "neither a time"),
-        (("--tag", "a tag", "--branch", "dev"), 2, "Give one of"),
+        (("--tag", "a tag", "--branch", "dev"), 2, "give one of"),
     ):
         found, out, err = run(command, *options)
         assert (found, out) == (code, ""), options

@@ -87,7 +87,7 @@ def test_only_what_is_called_or_said_to_be_local_is_a_metastore_of_ones_own():
         ("s3.acces-key-id", "Did you mean s3.access-key-id?"),
         ("s3.path-style-acess", "Did you mean s3.path-style-access?"),
         ("adls.acount-key", "Did you mean adls.account-key?"),
-        ("zzz", "the names without a dot are clients, "),
+        ("zzz", "The names without a dot are clients, "),
     ],
 )
 def test_a_name_that_looks_like_ours_and_is_not_is_refused_with_what_is_meant(key, hint):

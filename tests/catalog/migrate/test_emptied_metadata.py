@@ -120,7 +120,7 @@ def test_a_second_revert_has_nothing_to_do(make_hive_table: Any, run: Any) -> No
     before = table.state
     code, _, err = run("revert", table.name, "--yes")
     assert code == 0
-    assert "Nothing to do" in err
+    assert "nothing to do" in err
     assert migrate.revert(table.catalog, table.name).already
     assert table.state == before
 

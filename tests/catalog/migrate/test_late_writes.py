@@ -215,7 +215,7 @@ def test_what_hive_brings_after_the_table_was_finalized_is_told(
     assert run("status", two.name)[0] == 0
     write_over(two.folder / "p1" / "part-0.parquet", 9)
     [finding] = examine_migration(two.catalog, two.entry)
-    assert finding.remedy == "Restore them from a backup"
+    assert finding.remedy == "Restore them from a backup."
 
 
 @pytest.mark.full("needs Hive 3 and 4")

@@ -354,7 +354,7 @@ def test_a_branch_that_goes_forward_is_followed_and_one_that_is_replaced_is_an_e
     table.manage_snapshots().replace_branch(first.snapshot_id, "side").commit()
     with pytest.raises(ValidationError, match=r"Branch side of table .* was rolled back") as e:
         query.run()
-    assert "restore a history of side with" in e.value.hint
+    assert "Restore a history of side with" in e.value.hint
     assert query.rows(2) == [4]
     table.refresh()
     append_to(table, "side", 5)

@@ -331,9 +331,9 @@ def test_what_cannot_be_merged_on_read_is_refused_with_a_way_out(planner, table,
 @pytest.mark.parametrize(
     ("column", "properties", "way_out"),
     [
-        ("_Icecomb_File", MODES, "Rename the column"),
-        ("_icecomb_file", {}, "Rename the column"),
-        ("_pos", MODES, "rename the column, or set write.merge.mode to copy-on-write"),
+        ("_Icecomb_File", MODES, "Rename the column."),
+        ("_icecomb_file", {}, "Rename the column."),
+        ("_pos", MODES, "Rename the column, or set write.merge.mode to copy-on-write."),
         ("_pos", {}, None),
     ],
 )
