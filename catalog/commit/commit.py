@@ -29,6 +29,7 @@ from icecomb.format.errors import (
     IcecombError,
     OperationCanceledError,
     UnsupportedError,
+    ValidationError,
 )
 from icecomb.format.holding import Holding, is_interrupt
 from icecomb.format.property.property import one_line
@@ -363,8 +364,27 @@ def check_new_files(guard: WriteGuard, io: FileIO, metadata: TableMetadata) -> N
     from icecomb.format.rows.write.location_provider import data_folder
 
     folders = (data_folder(metadata.location, metadata.properties), metadata_folder(metadata))
-    own = OwnFolders(guard.own_folders(), metadata, io.properties)
-    own.check_new_files(guard.name, folders)
+    vouched = guard.own_folders()
+    try:
+        OwnFolders(vouched, metadata, io.properties).check_new_files(guard.name, folders)
+    except ValidationError:
+        # a table that is opened by another path, a copied or a registered one
+        if not _has_table(io, metadata):
+            raise
+        known = [*vouched, metadata.location]
+        OwnFolders(known, metadata, io.properties).check_new_files(guard.name, folders)
+
+
+def _has_table(io: FileIO, metadata: TableMetadata) -> bool:
+    """Return whether the location has this table's metadata: a writer's stray files harm none."""
+    from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
+    from icecomb.format.spec.metadata_file import read_metadata
+
+    with suppress(IcecombError, OSError):
+        for file in io.entries(f"{metadata.location}/metadata").files:
+            if file.location.endswith(METADATA_SUFFIXES):
+                return read_metadata(io, file.location).table_uuid == metadata.table_uuid
+    return False
 
 
 def check_format_version(name: str, metadata: TableMetadata, properties: Mapping[str, str]) -> None:
