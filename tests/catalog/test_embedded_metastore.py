@@ -258,7 +258,7 @@ def test_a_runtime_without_compiler_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(JavaError, match="no javac") as caught:
         metastore.start(tmp_path / "lake")
-    assert "install a JDK" in str(caught.value)
+    assert "Install a JDK" in str(caught.value)
 
 
 def test_without_pyspark_the_install_line_is_given(tmp_path, monkeypatch):
