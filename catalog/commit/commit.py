@@ -376,7 +376,10 @@ def check_new_files(guard: WriteGuard, io: FileIO, metadata: TableMetadata) -> N
 
 
 def _has_table(io: FileIO, metadata: TableMetadata) -> bool:
-    """Return whether the location has this table's metadata: a writer's stray files harm none."""
+    """Return whether the location has metadata of this table.
+
+    Rows that are written to a folder of the table's own cannot be taken for another table's.
+    """
     from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
     from icecomb.format.spec.metadata_file import read_metadata
 

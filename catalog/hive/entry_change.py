@@ -276,7 +276,7 @@ class EntryChange:
             raise ConfigurationError(
                 f"{self.name} asks for commits without locks ({LOCK_ENABLED}=false), but the "
                 f"metastore {self._client.uri} {what}",
-                hint=f"Set {LOCK_ENABLED}=true, or {hint}",
+                hint=f"Set {LOCK_ENABLED}=true, or {hint}.",
                 table=self.name,
             )
 

@@ -298,7 +298,7 @@ def test_another_value_of_the_setting_is_refused(every_sql, make):
     )
     with (
         set_to(every_sql, filtering="sometimes"),
-        pytest.raises(Exception, match="set it to auto, always or never"),
+        pytest.raises(Exception, match="Set it to auto, always or never"),
     ):
         every_sql(text)
     assert rows(target) == rows_of([1, 2, 3])

@@ -330,7 +330,7 @@ def test_a_subquery_that_can_neither_be_repeated_nor_kept_is_refused(every_sql, 
         " FROM range(9) s WHERE s.id = t.id) WHERE n = 1)"
     )
     before = values(target)
-    with pytest.raises(Exception, match="write its rows to a table first"):
+    with pytest.raises(Exception, match="Write its rows to a table first"):
         every_sql(f"DELETE FROM {name_of(target)} t WHERE {condition}")
     assert values(target) == before
 
@@ -339,7 +339,7 @@ def test_a_subquery_that_can_neither_be_repeated_nor_kept_is_refused(every_sql, 
 def test_another_value_of_the_setting_is_refused(every_sql, target):
     every_sql(f"SET {SETTING}=sometimes")
     try:
-        with pytest.raises(Exception, match="set it to auto, always or never"):
+        with pytest.raises(Exception, match="Set it to auto, always or never"):
             every_sql(MERGE.format(t=name_of(target), s="(SELECT id FROM range(3))"))
     finally:
         every_sql(f"RESET {SETTING}")

@@ -183,7 +183,7 @@ abstract class BaseCatalog
     if (!known.handle().session().isBeside(session)) {
       throw SparkErrors.unsupported(
           "CREATE TABLE … LIKE " + known + ": its catalog is served by another Python",
-          "give both catalogs the same option python");
+          "Give both catalogs the same option python.");
     }
     return described(
         table,

@@ -209,7 +209,7 @@ abstract class BaseSessionCatalog
     return SparkErrors.unsupported(
         "Table " + table + " is an Iceberg table of the metastore of Spark's own Hive support, and "
             + "the metastore of icecomb's session catalog does not have it",
-        "leave spark.sql.catalog.spark_catalog.uri out: it is the one of hive.metastore.uris then");
+        "Leave spark.sql.catalog.spark_catalog.uri out: hive.metastore.uris is taken then.");
   }
 
   /** Spark's own catalog has one level of namespaces; names below a table are icecomb's only. */
@@ -420,7 +420,7 @@ abstract class BaseSessionCatalog
     if (catalogOf(table) == ours) {
       throw SparkErrors.unsupported(
           "Table " + table + " is an Iceberg table: another one cannot replace it",
-          "say USING iceberg, or drop it first");
+          "Say USING iceberg, or drop it first.");
     }
     return sparks.dropTable(table);
   }
@@ -495,7 +495,7 @@ abstract class BaseSessionCatalog
             "Namespace " + String.join(".", namespace) + " has " + found.size()
                 + " Iceberg tables, as " + found.get(0).name()
                 + ": CASCADE would delete their files, whoever else uses them",
-            "drop its Iceberg tables one by one first");
+            "Drop its Iceberg tables one by one first.");
       }
     }
     return namespaces().dropNamespace(namespace, cascade);

@@ -188,7 +188,7 @@ public final class IcecombTable
       throw SparkErrors.unsupported(
           "Rows of table " + target.name() + " cannot be replaced by those of " + this
               + ": its catalog is served by another Python",
-          "name the table by one catalog in the statement, or give both the same option python");
+          "Name the table by one catalog in the statement, or give both the same option python.");
     }
     return handle.reference();
   }

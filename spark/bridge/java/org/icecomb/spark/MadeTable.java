@@ -36,7 +36,7 @@ final class MadeTable extends TableBeingMade<Table> {
     }
     throw SparkErrors.unsupported(
         "Table " + identifier + " cannot be written to while it is made",
-        "make it first, then INSERT INTO it");
+        "Make it first, then INSERT INTO it.");
   }
 
   @Override

@@ -71,8 +71,8 @@ public record TableHandle(
     if (!asking.equals(opener)) {
       throw SparkErrors.unsupported(
           "A statement of " + asking + " reads or changes " + name + " as " + opener + " opened it",
-          "let each user of a server name the table in their own statement, not in a DataFrame or"
-              + " view of another user");
+          "Let each user of a server name the table in their own statement, not in a DataFrame or"
+              + " view of another user.");
     }
     return this;
   }

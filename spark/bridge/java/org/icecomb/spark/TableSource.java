@@ -92,8 +92,9 @@ public class TableSource implements SupportsCatalogOptions {
       if (path == null || path.isBlank()) {
         throw SparkErrors.unsupported(
             "No table is named",
-            "use load(\"catalog.namespace.table\") or load(\"/folder\"); tables are made in a catalog "
-                + "of icecomb's, or in Spark's own where that is one: spark.sql.catalog.spark_catalog="
+            "Use load(\"catalog.namespace.table\") or load(\"/folder\"); tables are made in a "
+                + "catalog of icecomb's, or in Spark's own where that is one: "
+                + "spark.sql.catalog.spark_catalog="
                 + IcecombSessionCatalog.class.getName());
       }
       SparkSession spark = SparkSession.active();
@@ -140,7 +141,7 @@ public class TableSource implements SupportsCatalogOptions {
       if (configured.size() > 1) {
         throw SparkErrors.unsupported(
             "Table " + path + " may be in any of the catalogs " + String.join(", ", configured),
-            "name the catalog: " + configured.first() + "." + path + ", or USE one of them");
+            "Name the catalog: " + configured.first() + "." + path + ", or USE one of them.");
       }
       if (configured.isEmpty()) {
         spark.conf().set(CATALOGS + DEFAULT, IcecombCatalog.class.getName());

@@ -48,7 +48,7 @@ public record TaskUser(String user, String realUser) implements Serializable {
                 + own
                 + " to a secured cluster, and cannot read or write files as "
                 + user.user(),
-            "start an application for each user: spark-submit --proxy-user " + user.user());
+            "Start an application for each user: spark-submit --proxy-user " + user.user());
       }
     }
   }

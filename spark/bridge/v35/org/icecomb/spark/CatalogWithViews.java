@@ -55,7 +55,7 @@ abstract class CatalogWithViews extends BaseViewCatalog implements ViewCatalog {
       } else {
         throw SparkErrors.unsupported(
             "A view cannot be changed by " + change.getClass().getSimpleName(),
-            "set or remove properties, or CREATE OR REPLACE the view");
+            "Set or remove properties, or CREATE OR REPLACE the view.");
       }
     }
     return described(view, catalog -> new AlterView(catalog, name(view), set, remove));

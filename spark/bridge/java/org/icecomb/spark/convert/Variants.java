@@ -98,8 +98,8 @@ public final class Variants {
                 + " by Spark: Spark " + SparkSession.active().version()
                 + " has no type for Iceberg's " + VARIANT,
             read
-                ? "select the other columns by name, or use Spark 4.0 or later"
-                : "use Spark 4.1 or later, or write rows from Python");
+                ? "Select the other columns by name, or use Spark 4.0 or later."
+                : "Use Spark 4.1 or later, or write rows from Python.");
       }
       check(field.dataType(), read);
     }

@@ -64,8 +64,8 @@ public final class DeltaScan extends ChangeScan {
         throw SparkErrors.unsupported(
             "The data files " + file.path() + " and " + other.path() + " have the same hash, so "
                 + "that deletes of their rows cannot be told apart",
-            "set the property write.delete.mode, write.update.mode or write.merge.mode to "
-                + "copy-on-write for this statement: it rewrites both");
+            "Set the property write.delete.mode, write.update.mode or write.merge.mode to "
+                + "copy-on-write for this statement: it rewrites both.");
       }
       deleted |= file.task() != null;
     }

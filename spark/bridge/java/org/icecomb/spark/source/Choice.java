@@ -18,7 +18,7 @@ enum Choice {
     if (!known.contains(found)) {
       throw SparkErrors.unsupported(
           setting + " is " + found.toLowerCase(Locale.ROOT),
-          "set it to auto, always or never, or unset it");
+          "Set it to auto, always or never, or unset it.");
     }
     return valueOf(found);
   }

@@ -125,7 +125,7 @@ public final class ChosenStates extends Rule<LogicalPlan> {
         throw SparkErrors.unsupported(
             "Column " + column.name() + " of table " + before.name() + " was changed since the session"
                 + " cached the table, or the DataFrame was made",
-            "REFRESH TABLE " + before.name() + ", or create a new DataFrame");
+            "REFRESH TABLE " + before.name() + ", or create a new DataFrame.");
       }
     }
   }

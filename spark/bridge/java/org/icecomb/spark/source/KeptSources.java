@@ -177,7 +177,7 @@ public final class KeptSources extends Rule<LogicalPlan> {
             + " reads a subquery more than once which can find other rows each time (LIMIT, a window,"
             + " duplicates that are dropped), and which cannot be read on its own, as it refers to"
             + " columns from outside",
-        "write its rows to a table first, or compute them in a subquery of their own");
+        "Write its rows to a table first, or compute them in a subquery of their own.");
   }
 
   private LogicalPlan kept(LogicalPlan source) {

@@ -65,7 +65,7 @@ public final class NullPartitions extends Rule<LogicalPlan> {
                   throw SparkErrors.unsupported(
                       "PARTITION (" + column + " = '" + value.get() + "') of " + table.name()
                           + ": Hive and Spark keep this text in the partition of null",
-                      "say " + column + " = NULL");
+                      "Say " + column + " = NULL.");
                 }
               });
     } else if (plan instanceof Union || plan instanceof WithCTE) {

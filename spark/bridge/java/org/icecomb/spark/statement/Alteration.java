@@ -37,7 +37,7 @@ public final class Alteration extends CommandPlan implements AlterTableCommand {
         || !(resolved.table() instanceof IcecombTable)) {
       throw SparkErrors.unsupported(
           "ALTER TABLE … " + text + " is for tables of icecomb's catalogs, and this is none",
-          "give the table's name with its catalog; `icecomb migrate apply` makes a Hive table one; "
+          "Give the table's name with its catalog; `icecomb migrate apply` makes a Hive table one; "
               + "Iceberg tables of other catalogs need "
               + "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions");
     }

@@ -104,7 +104,8 @@ final class AnalyzeStatement {
       return catalog.listTables(namespace);
     } catch (NoSuchNamespaceException e) {
       throw SparkErrors.unsupported(
-          "ANALYZE TABLES IN " + name + ": there is no such namespace", "SHOW NAMESPACES lists them");
+          "ANALYZE TABLES IN " + name + ": there is no such namespace",
+          "SHOW NAMESPACES lists them.");
     }
   }
 
@@ -125,7 +126,7 @@ final class AnalyzeStatement {
       throw SparkErrors.unsupported(
           "ANALYZE TABLES IN %s: %d of %d tables could not be analyzed, the first because: %s"
               .formatted(name, failures.size(), tables.length, first.getMessage()),
-          "the others have their statistics; ANALYZE TABLE says it of each");
+          "The others have their statistics; ANALYZE TABLE says it of each.");
     }
   }
 
@@ -143,7 +144,7 @@ final class AnalyzeStatement {
       if (!isKnown) {
         throw SparkErrors.unsupported(
             "ANALYZE TABLE " + name + " PARTITION: no partition field is made of " + column,
-            "name the columns that partitions are made of, see DESCRIBE TABLE");
+            "Name the columns that partitions are made of, see DESCRIBE TABLE.");
       }
     }
     return named.nonEmpty();

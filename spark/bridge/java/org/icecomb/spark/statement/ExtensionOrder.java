@@ -42,7 +42,7 @@ public final class ExtensionOrder extends AbstractFunction1<LogicalPlan, BoxedUn
         && StatementCatalog.serves(session, (scala.collection.Seq<String>) table)) {
       throw SparkErrors.unsupported(
           "Iceberg's own SQL extensions took this statement about a table of icecomb's",
-          "name them first: spark.sql.extensions="
+          "Name them first: spark.sql.extensions="
               + "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
               + "org.icecomb.spark.IcecombSessionExtensions");
     }

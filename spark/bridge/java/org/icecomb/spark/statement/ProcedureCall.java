@@ -41,7 +41,7 @@ public final class ProcedureCall extends LogicalPlan {
         || function.filter().isDefined()) {
       throw SparkErrors.unsupported(
           "CALL takes the name of a procedure and its arguments",
-          "call it as CALL catalog.system.procedure(name => value, …)");
+          "Call it as CALL catalog.system.procedure(name => value, …).");
     }
     List<String> names = new ArrayList<>();
     List<NamedExpression> values = new ArrayList<>();

@@ -105,7 +105,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
               + type.catalogString()
               + ", not "
               + value.dataType().catalogString(),
-          "CAST it, or write it as a literal of this type");
+          "CAST it, or write it as a literal of this type.");
     }
     return value.dataType().equals(type)
         ? value
@@ -127,7 +127,7 @@ public final class ProcedureCalls extends Rule<LogicalPlan> {
       Expression value = ((Alias) columns.get(i)).child();
       if (!value.foldable()) {
         throw SparkErrors.unsupported(
-            "The argument " + value.sql() + " is not a constant", "give the procedure its value");
+            "The argument " + value.sql() + " is not a constant", "Give the procedure its value.");
       }
       JsonNode json = Values.toJson(value.eval(null), value.dataType());
       found.add(new ProcedureArgument(names.get(i), json));

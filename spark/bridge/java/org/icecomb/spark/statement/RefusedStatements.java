@@ -42,11 +42,11 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
   private static final String NOTHING_TO_FIND =
       ": an Iceberg table knows its files, no folder is listed to find them";
   private static final String FILES_OF_OTHERS =
-      "nothing is to be repaired; files that others wrote are taken in by CALL system.add_files";
+      "Nothing is to be repaired; files that others wrote are taken in by CALL system.add_files.";
   private static final String NO_ROWS = ": what describes a table has no statistics of its own";
-  private static final String OF_ROWS = "name the table itself, which %1$s is about";
+  private static final String OF_ROWS = "Name the table itself, which %1$s is about.";
   private static final String PARTITIONS = "SELECT * FROM %1$s.partitions";
-  private static final String DELETE = "DELETE FROM %1$s WHERE …, which drops whole files where it can";
+  private static final String DELETE = "DELETE FROM %1$s WHERE …, which drops whole files where it can.";
   private static final String NO_INDEX = ": Iceberg tables have no indexes";
   private static final String INSTEAD_OF_INDEX =
       "ALTER TABLE %1$s WRITE ORDERED BY … keeps values together, so that files are left out; Bloom "
@@ -76,7 +76,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
               new Refusal(
                   "ALTER TABLE %s ADD PARTITION" + NO_ENTRIES,
                   "INSERT INTO %1$s makes them; files that are there already are taken in by CALL "
-                      + "system.add_files; a partition field is ADD PARTITION FIELD")),
+                      + "system.add_files; a partition field is ADD PARTITION FIELD.")),
           Map.entry(
               "DropPartitions", new Refusal("ALTER TABLE %s DROP PARTITION" + NO_ENTRIES, DELETE)),
           Map.entry(
@@ -91,7 +91,7 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
                   plan -> ((SetTableLocation) plan).partitionSpec().isDefined(),
                   "ALTER TABLE %s PARTITION … SET LOCATION" + NO_ENTRIES,
                   "ALTER TABLE %1$s SET LOCATION is for the whole table; files that are elsewhere are "
-                      + "taken in by CALL system.add_files")),
+                      + "taken in by CALL system.add_files.")),
           Map.entry(
               "RecoverPartitions",
               new Refusal("ALTER TABLE %s RECOVER PARTITIONS" + NOTHING_TO_FIND, FILES_OF_OTHERS)),
@@ -103,14 +103,14 @@ public final class RefusedStatements extends Rule<LogicalPlan> {
               new Refusal(
                   "LOAD DATA INTO %s: files are not moved into an Iceberg table",
                   "CALL system.add_files takes Parquet, ORC and Avro files in where they are; INSERT INTO "
-                      + "%1$s SELECT * FROM csv.`path` rewrites others")),
+                      + "%1$s SELECT * FROM csv.`path` rewrites others.")),
           Map.entry("AnalyzeTable", new Refusal("ANALYZE TABLE %s" + NO_ROWS, OF_ROWS)),
           Map.entry("AnalyzeColumn", new Refusal("ANALYZE TABLE %s" + NO_ROWS, OF_ROWS)),
           Map.entry(
               "SetTableSerDeProperties",
               new Refusal(
                   "ALTER TABLE %s SET SERDE" + NO_SERDE,
-                  "ALTER TABLE %1$s SET TBLPROPERTIES: those that write.… begins say how files are written")),
+                  "ALTER TABLE %1$s SET TBLPROPERTIES: those that write.… begins say how files are written.")),
           Map.entry(
               "ShowCreateTable",
               new Refusal(

@@ -71,7 +71,7 @@ final class TableLike {
           "CREATE TABLE "
               + String.join(".", target)
               + " LIKE … with STORED AS or ROW FORMAT: files of an Iceberg table have no SerDe",
-          "leave the clause out; the property write.format.default sets the file format");
+          "Leave the clause out; the property write.format.default sets the file format.");
     }
     try {
       Identifier table = identifier(target);

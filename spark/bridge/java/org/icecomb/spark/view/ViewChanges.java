@@ -126,7 +126,7 @@ final class ViewChanges {
         if (!there.containsKey(key)) {
           throw SparkErrors.unsupported(
               "Cannot remove property that is not set: '" + key + "'",
-              "SHOW TBLPROPERTIES " + view + " lists them; or use UNSET TBLPROPERTIES IF EXISTS");
+              "SHOW TBLPROPERTIES " + view + " lists them; or use UNSET TBLPROPERTIES IF EXISTS.");
         }
       }
     }
@@ -138,7 +138,7 @@ final class ViewChanges {
     if (target == null || target.catalog() != view.catalog()) {
       throw SparkErrors.unsupported(
           "Cannot move view between catalogs: " + view + " is in " + view.catalog().name(),
-          "CREATE VIEW there, with the query that SHOW CREATE TABLE shows");
+          "CREATE VIEW there, with the query that SHOW CREATE TABLE shows.");
     }
     loaded(view);
     target.ask(c -> new RenameView(c, view.name(), target.name()), Done.class);

@@ -43,7 +43,7 @@ final class ViewQuery {
             if (parts(read.desc().identifier()).equals(view)) {
               throw SparkErrors.unsupported(
                   "[RECURSIVE_VIEW] Recursive view " + String.join(".", view) + ": it reads itself",
-                  "let its query read tables or other views");
+                  "Let its query read tables or other views.");
             }
           }
         });
@@ -76,7 +76,7 @@ final class ViewQuery {
             + " runs "
             + what
             + ", which whoever writes to the view's folder could have put there",
-        "call it in the query that reads the view");
+        "Call it in the query that reads the view.");
   }
 
   static List<String> parts(TableIdentifier identifier) {
@@ -123,7 +123,7 @@ final class ViewQuery {
             + kind
             + ": "
             + name,
-        "make that persistent, or this temporary: CREATE TEMPORARY VIEW");
+        "Make that persistent, or this temporary: CREATE TEMPORARY VIEW.");
   }
 
   static void visit(LogicalPlan plan, Consumer<LogicalPlan> visitor) {
@@ -159,7 +159,7 @@ final class ViewQuery {
               + "`.\nData columns: `"
               + String.join("`, `", query.fieldNames())
               + "`.",
-          "name as many columns as the query has");
+          "Name as many columns as the query has.");
     }
     StructType found = new StructType();
     for (int i = 0; i < query.size(); i++) {
@@ -187,7 +187,7 @@ final class ViewQuery {
       if (!names.add(name)) {
         throw SparkErrors.unsupported(
             "[COLUMN_ALREADY_EXISTS] The column `" + name + "` already exists",
-            "give the view's columns different names");
+            "Give the view's columns different names.");
       }
     }
   }

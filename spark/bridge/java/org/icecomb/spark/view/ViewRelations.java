@@ -64,7 +64,7 @@ public final class ViewRelations extends Rule<LogicalPlan> {
       if (name != null && name.load() != null) {
         throw SparkErrors.unsupported(
             "Inserting into a view is not allowed. View: " + name.quoted(),
-            "insert into the table that it reads");
+            "Insert into the table that it reads.");
       }
     }
     if (node instanceof DescribeRelation describe && !namesPartition(describe)) {
@@ -128,7 +128,7 @@ public final class ViewRelations extends Rule<LogicalPlan> {
               + " exceeds the maximum view resolution depth ("
               + context.maxNestedViewDepth()
               + "): views may read each other in a cycle",
-          "CREATE OR REPLACE one of them, or raise spark.sql.view.maxNestedViewDepth");
+          "CREATE OR REPLACE one of them, or raise spark.sql.view.maxNestedViewDepth.");
     }
     Analyzer analyzer = session.sessionState().analyzer();
     LogicalPlan query =

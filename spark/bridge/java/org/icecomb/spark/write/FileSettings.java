@@ -64,7 +64,7 @@ record FileSettings(
           "Column " + variant.name() + " cannot be written to Parquet by Spark "
               + SparkSession.active().version()
               + ": its Parquet lacks the annotation by which readers know variants",
-          "use Spark 4.1 or later, write from Python, or set write.format.default to avro");
+          "Use Spark 4.1 or later, write from Python, or set write.format.default to avro.");
     }
   }
 

@@ -47,7 +47,7 @@ record FittedRows(FittedValue.Struct fit) implements Serializable {
         throw SparkErrors.unsupported(
             "The rows written to table " + table + " have no column " + column.name()
                 + ", whose default Spark does not fill in here",
-            "add the column to the rows, with its default or another value");
+            "Add the column to the rows, with its default or another value.");
       }
       if (fit.lacks(i) && arranged.contains(column.name())) {
         throw FittedValue.lacking(table, column.name());

@@ -174,7 +174,7 @@ interface FittedValue extends Serializable {
       throw SparkErrors.unsupported(
           "Table %s: column %s is %s, the query gives %s"
               .formatted(table, path, wanted.sql(), given.sql()),
-          "the query must give the table's types, or narrower ones: CAST(%s AS %s)"
+          "The query must give the table's types, or narrower ones: CAST(%s AS %s)."
               .formatted(path, wanted.sql()));
     }
     return found;
@@ -229,7 +229,7 @@ interface FittedValue extends Serializable {
         throw SparkErrors.unsupported(
             "Table %s: the query gives a column %s %s"
                 .formatted(table, path, place < 0 ? "that it does not have" : "twice"),
-            "select the table's columns: " + String.join(", ", wanted.fieldNames()));
+            "Select the table's columns: " + String.join(", ", wanted.fieldNames()));
       }
       StructField column = wanted.fields()[place];
       places[place] = i;
@@ -268,7 +268,7 @@ interface FittedValue extends Serializable {
   static RuntimeException lacking(String table, String column) {
     return SparkErrors.unsupported(
         "Table " + table + ": the query does not give column " + column,
-        "only columns may be left out that may be null, and by which the table is neither "
-            + "partitioned nor sorted");
+        "Only columns may be left out that may be null, and by which the table is neither "
+            + "partitioned nor sorted.");
   }
 }

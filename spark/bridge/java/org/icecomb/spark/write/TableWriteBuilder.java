@@ -96,8 +96,8 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
           "Whether all rows of table " + table.name() + ", or those of the partitions that get rows, "
               + "are to be overwritten cannot be told: the table was a Hive table, and the session "
               + "lacks icecomb's extension",
-          "set spark.sql.extensions=org.icecomb.spark.IcecombSessionExtensions, or SET "
-              + "spark.sql.sources.partitionOverwriteMode in the session");
+          "Set spark.sql.extensions=org.icecomb.spark.IcecombSessionExtensions, or SET "
+              + "spark.sql.sources.partitionOverwriteMode in the session.");
     }
     overwritten = Condition.all(predicates, table.schema());
     if (overwritten == null) {

@@ -191,7 +191,7 @@ public final class NamedMetadata extends Rule<LogicalPlan> {
           throw SparkErrors.unsupported(
               "Cannot assign a value to " + column.name() + " of table " + target.table().name()
                   + ": it is a metadata column",
-              "assign values to the table's own columns only");
+              "Assign values to the table's own columns only.");
         }
       }
     }

@@ -70,7 +70,7 @@ public final class RepeatedTables extends Rule<LogicalPlan> {
     return SparkErrors.unsupported(
         "The statement names table " + name + " with different options, and Spark " + session.version()
             + " would read it with the same ones everywhere",
-        "use VERSION AS OF, or name the branch or tag below the table (" + name + ".branch_…);"
-            + " Spark 4.3 distinguishes them");
+        "Use VERSION AS OF, or name the branch or tag below the table (" + name + ".branch_…);"
+            + " Spark 4.3 distinguishes them.");
   }
 }
