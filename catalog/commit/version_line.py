@@ -8,7 +8,7 @@ that follows a version of the table; a second file after it proves that somebody
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -51,14 +51,19 @@ class Relation(str, Enum):
 
 
 class VersionLine:
-    """A table's current metadata file and those of its log, compared by `spelling`'s rules."""
+    """A table's current metadata file and those of its log, compared by `spelling`'s rules.
+
+    Links are followed once for each location, and as columns: the logs of the versions of a table
+    have nearly all their files in common.
+    """
 
     def __init__(self, metadata: TableMetadata, location: str, spelling: Spelling) -> None:
         self._spelling = spelling
         self._location = location
         self._folder = metadata.location.rstrip("/")
         files = [*(entry.metadata_file for entry in metadata.metadata_log), location]
-        self._keys = dict(zip(spelling.identities(files), files, strict=True))
+        self._known: dict[str, tuple[int, str]] = {}
+        self._keys = set(self._identities(files))
         self._names = {_name(file) for file in files}
         folders = {f"{self._folder}/metadata", metadata_folder(metadata)}
         folders.update(file.rpartition("/")[0] for file in files)
@@ -70,19 +75,23 @@ class VersionLine:
             else metadata.last_updated_ms
         )
 
-    def __contains__(self, location: str) -> bool:
-        return self._spelling.identities([location])[0] in self._keys
+    def others(self, locations: Iterable[str]) -> list[str]:
+        """Return the locations that are none of these files."""
+        given = list(locations)
+        keys = zip(given, self._identities(given), strict=True)
+        return [location for location, key in keys if key not in self._keys]
 
     def relation(self, location: str, document: Mapping[str, Any]) -> Relation:
         """Return the relation of a file with the table's uuid that is not one of these."""
-        if not self._spelling.paths(pa.array([location]))[0].startswith(self._places):
-            return Relation.OTHER  # a copy of any age, in a folder of its own
         log = [str(entry.get("metadata-file")) for entry in document.get("metadata-log") or ()]
-        keys = self._spelling.identities(log)
+        _, *keys = self._identities([location, *log])
+        if not self._known[location][1].startswith(self._places):
+            return Relation.OTHER  # a copy of any age, in a folder of its own
         shared = [at for at, key in enumerate(keys) if key in self._keys]
         place = str(document.get("location")).rstrip("/")
-        if not self._spelling.are_same(place, self._folder):
-            if self._spelling.are_same(place, table_folder(location)):
+        here, there, folder = self._identities([self._folder, place, table_folder(location)])
+        if there != here:
+            if there == folder:
                 return Relation.OTHER
             if not shared:
                 return Relation.UNNEEDED
@@ -104,6 +113,15 @@ class VersionLine:
             return Relation.UNNEEDED
         return Relation.OTHER if _name(location) in self._names else Relation.OPEN
 
+    def _identities(self, locations: Iterable[str]) -> list[int]:
+        given = list(locations)
+        new = [one for one in dict.fromkeys(given) if one not in self._known]
+        if new:
+            keys = self._spelling.keys(pa.array(new, pa.string()))
+            found = zip(keys.whole.tolist(), keys.paths, strict=True)
+            self._known.update(zip(new, found, strict=True))
+        return [self._known[one][0] for one in given]
+
 
 def other_lines(
     io: FileIO, metadata: TableMetadata, location: str
@@ -115,11 +133,12 @@ def other_lines(
     """
     line = VersionLine(metadata, location, Spelling(io.properties))
     uuid = str(metadata.table_uuid)
-    there = [
-        file
+    versions = {
+        file.location: file
         for file in _files(io, metadata_folder(metadata))
-        if file.location.endswith(METADATA_SUFFIXES) and file.location not in line
-    ]
+        if file.location.endswith(METADATA_SUFFIXES)
+    }
+    there = [versions[location] for location in line.others(versions)]
     highest = max((version_of(file.location) or 0 for file in there), default=0)
     found = [
         file.location

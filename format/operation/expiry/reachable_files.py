@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 8
 """The number of manifests to decode at a time."""
+_TOGETHER: Final = 50_000
+"""The number of locations to compare at a time: for a few the calls of Arrow take longest."""
 _UNREADABLE: Final = (CorruptFileError, NoSuchFileError, UnsupportedError)
 
 
@@ -143,6 +145,8 @@ class ReachableFiles:
             manifests += new
             if snapshot.manifest_list:
                 self._seen.add(snapshot.manifest_list)
+        found: list[pa.Array] = []
+        count = 0
         for columns in read_each_columns(
             self._io,
             manifests,
@@ -151,7 +155,13 @@ class ReachableFiles:
             unreadable=pass_over,
             threads=_AT_ONCE,
         ):
-            self.add(columns.column("file_path").filter(columns.live))
+            found.append(columns.column("file_path").filter(columns.live))
+            count += len(found[-1])
+            if count >= _TOGETHER:
+                self.add(pa.concat_arrays(found))
+                found, count = [], 0
+        if found:
+            self.add(pa.concat_arrays(found))
         locations = [manifest.manifest_path for manifest in manifests]
         self.add(locations)
         self._seen.update(locations)
