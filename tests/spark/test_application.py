@@ -104,7 +104,7 @@ print(options["spark.sql.extensions"])
 def test_secrets_of_catalogs_are_on_no_command_line_and_spark_hides_them(regex):
     done = _run(
         f"""
-import subprocess, sys
+import os, subprocess
 from pyspark.sql import SparkSession
 import icecomb.spark
 builder = SparkSession.builder
@@ -115,8 +115,8 @@ if {regex!r}:
 secret = {{"adls.account-key": "c2Vj" + "cmV0LW1hcmtlcg=="}}
 icecomb.spark.configure(builder, "ice", uri="thrift://127.0.0.1:1", **secret)
 spark = builder.config("spark.sql.catalog.ice.s3.session-token", "secret-marker").getOrCreate()
-commands = subprocess.check_output(["ps", "-ww", "-eo", "args"], text=True).splitlines()
-(command,) = [each for each in commands if "spark.sql.catalog.ice.uri=" in each and "deploy.Spark" in each and "subprocess" not in each]
+ours = subprocess.check_output(["ps", "-ww", "-o", "args", "--ppid", str(os.getpid())], text=True)
+(command,) = [each for each in ours.splitlines() if "spark.sql.catalog.ice.uri=" in each]
 print("c2VjcmV0LW1hcmtlcg" in command, "secret-marker" in command)
 for session in (spark, spark.newSession()):
     print(session.conf.get("spark.sql.catalog.ice.adls.account-key"),
