@@ -214,7 +214,7 @@ class HadoopCatalog(Catalog):
                 this machine that a table on the warehouse's storage may not.
         """
         from icecomb.format.spec.metadata_file import read_metadata
-        from icecomb.format.storage.local_names import check_local_names
+        from icecomb.format.storage.location import check_local_names
 
         parts = self._free_name(identifier)
         metadata = read_metadata(self.io, absolute(metadata_location, self.properties))

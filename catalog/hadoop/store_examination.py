@@ -91,7 +91,7 @@ def _latency(place: ObjectPlace, warehouse: str) -> Finding:
 def _written(
     place: ObjectPlace, warehouse: str, attempts: int, *, in_folders: bool
 ) -> Iterator[Finding]:
-    from icecomb.format.storage.object_store.probe import probe_object, replaces_nothing
+    from icecomb.format.storage.object_store.file_system import probe_object, replaces_nothing
 
     client = place.client
     try:

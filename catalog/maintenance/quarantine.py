@@ -17,12 +17,11 @@ from icecomb.format.errors import (
     NoSuchFileError,
     UnsupportedError,
 )
-from icecomb.format.storage.file_copy import copy_file
+from icecomb.format.storage.file_io import copy_file
 from icecomb.format.storage.location import led_out
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
-
 
 FOLDER: Final = "_icecomb_quarantine"
 _NAME: Final = "%Y-%m-%dT%H%M%SZ"

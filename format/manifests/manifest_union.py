@@ -18,7 +18,7 @@ from icecomb.format.manifests.manifest_list import (
 )
 from icecomb.format.manifests.reader import batches
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES
-from icecomb.format.storage.local_names import check_local_names
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile

@@ -20,12 +20,11 @@ from icecomb.format.manifests.columns import ManifestColumns, seems_another
 from icecomb.format.manifests.decoder import decode_manifest, decode_together
 from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
 from icecomb.format.manifests.schema import STATISTICS
-from icecomb.format.storage.local_names import check_local_names
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.storage.file_io import FileIO
-
 
 T = TypeVar("T")
 Fetched: TypeAlias = "tuple[ManifestFile, bytes | IcecombError | None]"

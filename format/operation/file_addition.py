@@ -30,8 +30,12 @@ from icecomb.format.spec.name_mapping import (
     update_name_mapping,
 )
 from icecomb.format.spec.snapshot import MAIN_BRANCH
-from icecomb.format.storage.local_names import check_local_names
-from icecomb.format.storage.location import linked_texts, plain_locations, plain_texts
+from icecomb.format.storage.location import (
+    check_local_names,
+    linked_texts,
+    plain_locations,
+    plain_texts,
+)
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.columns import ManifestColumns

@@ -17,12 +17,11 @@ from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
 from icecomb.format.spec.values.temporal import human_timestamptz
-from icecomb.format.storage.local_names import check_local_names
-from icecomb.format.storage.own_file import create_own
+from icecomb.format.storage.file_io import create_own
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
-
 
 _SUFFIX: Final = ".metadata.json"
 _GZIP: Final = (".gz.metadata.json", ".metadata.json.gz")

@@ -13,14 +13,21 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from icecomb.format.arrow.batch_stream import in_order
-from icecomb.format.errors import NoSuchFileError, UnsupportedError
+from icecomb.format.errors import (
+    FileAlreadyExistsError,
+    FileIOError,
+    IcecombError,
+    NoSuchFileError,
+    UnsupportedError,
+)
 from icecomb.format.property.property import ShownProperties, is_secret, remember_secret
 from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
 
@@ -32,6 +39,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_PIECE_BYTES: Final = 1 << 20
 
 
 def _local(properties: Mapping[str, str]) -> FileSystem:
@@ -420,3 +428,53 @@ class FileIO:
             same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
             system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
+
+
+def create_own(io: FileIO, location: str, data: bytes) -> None:
+    """Create a file; treat an existing one with the same bytes as created by this call.
+
+    A proxy in between may send a request twice, and the response to the second says that the file
+    exists. If several writers use one name, equal bytes prove nothing: no other writer may use it,
+    or equal bytes must be as good.
+    """
+    try:
+        io.create(location, data)
+    except FileAlreadyExistsError:
+        if io.read(location) != data:
+            raise
+
+
+def copy_file(io: FileIO, location: str, target: str) -> None:
+    """Copy a file; the target has its name when it is whole.
+
+    FileAlreadyExistsError is raised if there is a file at the target. Links of other users are not
+    followed.
+    """
+    size = io.size(location)
+    with io.open_to_copy(location) as source, io.create_stream(target) as out:
+        shutil.copyfileobj(source, out, _PIECE_BYTES)
+    if (copied := io.size(target)) != size:
+        with suppress(IcecombError):
+            io.delete(target)
+        raise FileIOError(
+            f"{location} was copied to {target} with {copied} of its {size} bytes",
+            hint="Check the free space. The file stays where it was.",
+            path=location,
+        )
+
+
+def have_same_bytes(io: FileIO, location: str, other: str) -> bool:
+    """Return whether two files have the same bytes.
+
+    Args:
+        io: File system that holds both.
+        location: The location of one file.
+        other: The location of the other file.
+    """
+    if io.size(location) != io.size(other):
+        return False
+    with io.open_input(location) as one, io.open_input(other) as two:
+        while piece := one.read(_PIECE_BYTES):
+            if piece != two.read(_PIECE_BYTES):
+                return False
+    return True

@@ -66,14 +66,12 @@ from icecomb.format.errors import (
 )
 from icecomb.format.input_limit import check_json
 from icecomb.format.rows.parquet.own_table import OwnTable
-from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO, create_own
 from icecomb.format.storage.file_system import FileStatus
 from icecomb.format.storage.location import plain_texts
-from icecomb.format.storage.own_file import create_own
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
 
 FOLDER: Final = "_icecomb_migration"
 COPIES: Final = "_icecomb_journals"

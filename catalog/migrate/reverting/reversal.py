@@ -44,7 +44,7 @@ from icecomb.format.errors import (
 from icecomb.format.holding import Holding
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.snapshot import Snapshot
-from icecomb.format.storage.file_copy import have_same_bytes
+from icecomb.format.storage.file_io import have_same_bytes
 from icecomb.format.storage.location import led_out, plain_paths, plain_texts
 
 _FOLDERS: Final = 100

@@ -14,7 +14,7 @@ from icecomb.format.property.table_property import (
     OBJECT_STORE_PARTITIONED,
     OBJECT_STORE_PATH,
 )
-from icecomb.format.storage.local_names import check_local_names
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO

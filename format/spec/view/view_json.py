@@ -32,7 +32,7 @@ from icecomb.format.spec.view.view import (
     ViewVersion,
     check_dialects,
 )
-from icecomb.format.storage.own_file import create_own
+from icecomb.format.storage.file_io import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO

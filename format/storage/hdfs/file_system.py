@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,12 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.arrow.batch_stream import in_order
-from icecomb.format.errors import (
-    FileAlreadyExistsError,
-    FileIOError,
-    IcecombError,
-    NoSuchFileError,
-)
+from icecomb.format.errors import FileAlreadyExistsError, FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
     FileStatus,
@@ -32,16 +28,11 @@ from icecomb.format.storage.file_system import (
     exists_already,
     is_missing,
 )
-from icecomb.format.storage.hdfs.address import (
-    HdfsAddress,
-    hadoop_properties,
-    resolve_location,
-)
+from icecomb.format.storage.hdfs.address import HdfsAddress, hadoop_properties, resolve_location
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
 from icecomb.format.storage.hdfs.native import NativeHdfs, works_here
 from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
-from icecomb.format.storage.hdfs.whole_file import send_whole
-from icecomb.format.storage.output_stream import HeldOutput, Upload
+from icecomb.format.storage.output_stream import Begin, HeldOutput, Upload
 from icecomb.format.storage.range_input import RangeInput, input_file
 from icecomb.format.storage.storage_property import HDFS_ENGINE, HDFS_TRASH
 
@@ -56,6 +47,7 @@ _IDENTITY: Final = (
     "KRB5CCNAME",
 )
 """Environment variables that define the user where properties do not."""
+_TRIES: Final = 5
 
 
 class HdfsFileSystem(FileSystem):
@@ -502,3 +494,20 @@ def _file(status: HdfsStatus, location: str) -> HdfsStatus:
             f"Cannot open {location}: it is a folder", hint="Name a file in it.", path=location
         )
     return status
+
+
+def send_whole(begin: Begin, data: bytes | bytearray) -> None:
+    """Create a file of these bytes; retry if a data node loses them.
+
+    HdfsDataLostError is raised if every attempt failed.
+    """
+
+    def send() -> None:
+        with begin() as upload:
+            upload.write(data)
+
+    for attempt in range(1, _TRIES):
+        with suppress(HdfsDataLostError):
+            return send()
+        time.sleep(0.2 * attempt)
+    return send()

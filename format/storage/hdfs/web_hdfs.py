@@ -8,6 +8,7 @@ page has status 200, too. Source: Hadoop's WebHDFS REST API.
 
 from __future__ import annotations
 
+import json
 import logging
 import operator
 import posixpath
@@ -21,18 +22,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from icecomb.format.errors import (
-    FileIOError,
-    IcecombError,
-    NoSuchFileError,
-)
+from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.holding import is_interrupt
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.property.property import one_line, without_secrets
 from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.hdfs.address import HdfsAddress
-from icecomb.format.storage.hdfs.failed_nodes import FailedDataNodes
 from icecomb.format.storage.hdfs.failure import (
     UNREADY,
     HdfsAnswerLostError,
@@ -68,6 +64,8 @@ _WRAPPED: Final = re.compile(
 )
 """The start of a message that wraps another exception: that exception's class."""
 _SETTLE_TRIES: Final = 3
+_AVOIDED_S: Final = 600.0
+"""As `dfs.client.write.exclude.nodes.cache.expiry.interval.millis` of Hadoop's client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -595,3 +593,54 @@ def _location_of(path: str, reply: requests.Response, location: str) -> str:
             path=location,
         )
     return told_to._replace(path=quote(told[: -len(composed)] + path)).geturl()
+
+
+class FailedDataNodes:
+    """The data nodes of one cluster that failed in the last ten minutes.
+
+    A name node sends clients to a dead data node until it has missed its heartbeats for ten
+    minutes; of those named here it is asked for others. A redirection has a data node's address of
+    the HTTP interface, while `excludedatanodes` is compared with that of data transfers.
+
+    The function `ask` returns the name node's bean `NameNodeInfo`; empty if there is none.
+    """
+
+    def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
+        self._ask = ask
+        self._failed: dict[str, tuple[str, float]] = {}
+
+    def add(self, node: str) -> None:
+        """Note that a data node failed, given as `host:port` of its HTTP interface."""
+        known, _ = self._failed.get(node, ("", 0.0))
+        address = known or transfer_address(node, self._ask())
+        self._failed[node] = (address, time.monotonic() + _AVOIDED_S)
+
+    def discard(self, node: str) -> None:
+        """Note that a data node works."""
+        self._failed.pop(node, None)
+
+    def addresses(self) -> list[str]:
+        """Return the addresses to exclude, as far as the name node knows them."""
+        now = time.monotonic()
+        return [where for where, until in [*self._failed.values()] if where and until > now]
+
+
+def transfer_address(node: str, name_node_info: dict[str, Any]) -> str:
+    """Return `address:port` of a data node's transfers; empty if the name node knows none.
+
+    Args:
+        node: `host:port` of its HTTP interface.
+        name_node_info: The bean `NameNodeInfo` of a name node or router.
+    """
+    try:
+        nodes = json.loads(name_node_info.get("LiveNodes", "{}"))
+        host, _, port = node.rpartition(":")
+        for name, found in nodes.items():
+            webs = {found.get("infoAddr", ""), found.get("infoSecureAddr", "")}
+            if node in webs or (
+                name.rpartition(":")[0] == host and port in {web.rpartition(":")[2] for web in webs}
+            ):
+                return str(found["xferaddr"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass  # a name node of another version says it otherwise
+    return ""

@@ -23,8 +23,7 @@ from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, Va
 from icecomb.format.input_limit import whole_number
 from icecomb.format.printable_text import printable
 from icecomb.format.storage.file_system import exists_already, is_missing
-from icecomb.format.storage.object_store.azure_credentials import azure_signer
-from icecomb.format.storage.object_store.azure_settings import AzureSettings
+from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
 from icecomb.format.storage.object_store.client import (
     MarkedCompletion,
     ObjectClient,

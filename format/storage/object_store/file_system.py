@@ -10,15 +10,22 @@ created as an object whose key ends with a slash, as in Hadoop's S3A. Such marke
 from __future__ import annotations
 
 import os
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
+from icecomb.format.errors import (
+    FileAlreadyExistsError,
+    FileIOError,
+    IcecombError,
+    NoSuchFileError,
+    ValidationError,
+)
 from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
     FileStatus,
@@ -28,10 +35,8 @@ from icecomb.format.storage.file_system import (
     is_missing,
 )
 from icecomb.format.storage.hdfs.address import hadoop_properties
-from icecomb.format.storage.object_store.client import ObjectClient, ObjectStatus
-from icecomb.format.storage.object_store.creation import put_once
-from icecomb.format.storage.object_store.part_stream import PartStream
-from icecomb.format.storage.object_store.probe import probe_object, replaces_nothing
+from icecomb.format.storage.object_store.client import PART, ObjectClient, ObjectStatus, PartUpload
+from icecomb.format.storage.object_store.creation import complete_once, put_once
 from icecomb.format.storage.output_stream import HeldOutput, Upload
 from icecomb.format.storage.range_input import RangeInput, input_file
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS, OBJECT_STORE_CONCURRENCY
@@ -42,6 +47,10 @@ if TYPE_CHECKING:
 
 _A_DELETE: Final = 1000
 _MAY_DELETE: Final = "check that your key or role may delete objects there"
+_AT_ONCE: Final = 4
+"""Parts in flight: with the one being filled 40 MiB, enough for more than one connection."""
+PROBE: str = "_icecomb_probe-"
+"""Prefix of the probe's objects: engines ignore names that begin with an underscore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,3 +392,86 @@ def _status(location: str, found: ObjectStatus) -> FileStatus:
     except ValueError:
         file_id = 0
     return FileStatus(location, found.size, found.mtime_ms, file_id)
+
+
+class PartStream(Upload):
+    """The output stream of a large file."""
+
+    def __init__(self, upload: PartUpload, location: str) -> None:
+        super().__init__(location)
+        self._upload = upload
+        self._filling = bytearray()
+        self._number = 0
+        self._sending: set[Future[None]] = set()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icecomb-part")
+
+    def write(self, data: Any, /) -> int:
+        """Buffer a chunk, sending full parts; raise the error of a part sent earlier."""
+        piece = memoryview(data).cast("B")
+        taken = 0
+        while taken < len(piece):
+            some = piece[taken : taken + PART - len(self._filling)]
+            self._filling += some
+            taken += len(some)
+            if len(self._filling) == PART:
+                self._send()
+        self.written += len(piece)
+        return len(piece)
+
+    def _send(self) -> None:
+        if len(self._sending) >= _AT_ONCE:
+            self._settle(wait(self._sending, return_when=FIRST_COMPLETED).done)
+        self._number += 1
+        self._sending.add(self._pool.submit(self._upload.send, self._number, self._filling))
+        self._filling = bytearray()
+
+    def _settle(self, done: set[Future[None]]) -> None:
+        self._sending -= done
+        for each in done:
+            each.result()
+
+    def finish(self, attempts: int) -> None:
+        """Send the rest, make the object visible; FileAlreadyExistsError if the key is taken."""
+        if self._filling or not self._number:
+            self._send()
+        self._settle(wait(self._sending).done)
+        self._pool.shutdown()
+        complete_once(self._upload, self._location, attempts)
+        self.close()
+
+    def abandon(self) -> None:
+        """Delete the parts sent so far."""
+        self._pool.shutdown(cancel_futures=True)
+        self._upload.abort()
+        self.close()
+
+
+@contextmanager
+def probe_object(
+    client: ObjectClient, folder: str, location: str, attempts: int
+) -> Iterator[tuple[str, str]]:
+    """Create a test object, yield its key and location, and delete it if that is allowed.
+
+    The folder has no final slash, and its key is empty for the bucket.
+    """
+    name = f"{PROBE}{uuid.uuid4().hex}"
+    key, place = (f"{folder}/{name}" if folder else name), f"{location}/{name}"
+    with suppress(FileAlreadyExistsError):  # sent twice on the way: nobody else has this name
+        put_once(client, key, place, b"icecomb", attempts)
+    try:
+        yield key, place
+    finally:
+        with suppress(IcecombError):
+            client.delete([key], place)
+
+
+def replaces_nothing(client: ObjectClient, key: str, location: str, attempts: int) -> bool:
+    """Return whether the store refuses to create an object whose key is taken.
+
+    Stores that do not support `If-None-Match: *` replace it, or refuse the request.
+    """
+    try:
+        put_once(client, key, location, b"another", attempts)
+    except FileAlreadyExistsError:
+        return True
+    return False

@@ -37,8 +37,7 @@ from icecomb.format.storage.object_store.client import (
 )
 from icecomb.format.storage.object_store.creation import complete_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
-from icecomb.format.storage.object_store.google_credentials import google_signer
-from icecomb.format.storage.object_store.google_settings import GoogleSettings
+from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 from icecomb.format.storage.object_store.rest_client import RestClient
 
 if TYPE_CHECKING:

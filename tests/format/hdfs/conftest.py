@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.hdfs import whole_file
+from icecomb.format.storage.hdfs import file_system
 from tests.format.hdfs.memory_hdfs import MemoryHdfs
 from tests.peers.webhdfs_proxy import WebHdfsProxy
 
@@ -60,7 +60,7 @@ def memory_proxy(memory: MemoryHdfs) -> Iterator[WebHdfsProxy]:
 @pytest.fixture
 def memory_settings(memory_proxy: WebHdfsProxy, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """How `alice` reaches the cluster in memory, as `hdfs://lake`."""
-    monkeypatch.setattr(whole_file.time, "sleep", lambda _: None)
+    monkeypatch.setattr(file_system.time, "sleep", lambda _: None)
     settings = {"fs.defaultFS": "hdfs://lake", "dfs.namenode.http-address": memory_proxy.address}
     return {**settings, "hdfs.user": "alice", "dfs.webhdfs.socket.read-timeout": "60s"}
 

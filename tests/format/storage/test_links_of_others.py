@@ -10,8 +10,7 @@ import pytest
 
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.format.errors import FileIOError
-from icecomb.format.storage.file_copy import copy_file
-from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_io import FileIO, copy_file
 from tests.peers.other_user import give_away
 
 

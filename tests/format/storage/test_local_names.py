@@ -7,7 +7,7 @@ import pytest
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.local_names import check_local_names
+from icecomb.format.storage.location import check_local_names
 
 MANIFEST = "hdfs://nn/lake/t/metadata/a-m0.avro"
 LOCAL = ["file:/home/me/a", "FILE:///home/me/a", "/home/me/a", "home/a", "a", ""]

@@ -20,8 +20,7 @@ from icecomb.format.spec.sort import SortOrder
 from icecomb.format.spec.types import IntegerType, NestedField
 from icecomb.format.spec.view.view import ViewDefinition, new_view_metadata
 from icecomb.format.spec.view.view_json import read_view_metadata, write_view_metadata
-from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.own_file import create_own
+from icecomb.format.storage.file_io import FileIO, create_own
 
 SCHEMA = Schema(NestedField(1, "n", IntegerType()))
 

@@ -16,8 +16,11 @@ import requests
 
 from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.object_store.azure_credentials import azure_signer
-from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT, AzureSettings
+from icecomb.format.storage.object_store.azure_settings import (
+    EMULATOR_ACCOUNT,
+    AzureSettings,
+    azure_signer,
+)
 from tests.peers.azurite import EMULATOR_KEY
 
 WRONG = base64.b64encode(b"no key of theirs").decode()

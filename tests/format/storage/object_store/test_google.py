@@ -17,8 +17,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.object_store.google_credentials import google_signer
-from icecomb.format.storage.object_store.google_settings import GoogleSettings
+from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 
 with_server = pytest.mark.full("the server is built by Go")
 

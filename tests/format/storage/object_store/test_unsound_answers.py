@@ -25,10 +25,8 @@ from icecomb.format.storage.object_store import (
     creation,
     rest_client,
 )
-from icecomb.format.storage.object_store.azure_credentials import azure_signer
-from icecomb.format.storage.object_store.azure_settings import AzureSettings
-from icecomb.format.storage.object_store.google_credentials import google_signer
-from icecomb.format.storage.object_store.google_settings import GoogleSettings
+from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
+from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 MARKS = {"x-ms-request-id": "1", "x-amz-request-id": "1", "ETag": '"e"', "Last-Modified": DATE}
