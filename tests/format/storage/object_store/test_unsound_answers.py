@@ -20,7 +20,7 @@ from icecomb.format.errors import FileIOError, FileStateUnknownError, IcecombErr
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import (
     azure,
-    azure_credentials,
+    azure_settings,
     client,
     creation,
     rest_client,
@@ -250,7 +250,7 @@ def test_a_part_that_does_not_say_which_is_not_believed(store, server, told):
 
 
 def test_who_gives_a_token_cannot_ask_for_a_day(server, monkeypatch):
-    monkeypatch.setattr(azure_credentials, "LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(azure_settings, "LONGEST_PAUSE_S", 0.01)
     server.answer = lambda *_: [said(429, b"{}", Retry_After="86400")]
     monkeypatch.setenv("IDENTITY_ENDPOINT", f"http://{server.address}/token")
     monkeypatch.setenv("IDENTITY_HEADER", "x")
