@@ -39,7 +39,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final
 
 from icecomb.format.errors import SchemaError, UnsupportedError
-from icecomb.format.expressions.sql.constant import constant_of
+from icecomb.format.expressions.sql.parser import constant_of
 from icecomb.format.spec.schema import Schema, children
 from icecomb.format.spec.types import (
     NANO_TYPES,

@@ -23,10 +23,10 @@ from icecomb.format.maintenance.row_origin import RowOrigins, row_key
 from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.property.table_property import COPY_MIN_ROW_GROUP_BYTES
-from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
+from icecomb.format.rows.parquet.writer import parquet_paths
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, bounds, column_types
 from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE, lineage

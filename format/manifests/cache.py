@@ -1,16 +1,26 @@
-"""Cache of decoded manifests in memory: they never change, so cached ones stay valid."""
+"""Manifests and manifest lists in memory: they never change, so those kept stay valid."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from icecomb.format.lru import Lru
 from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import ManifestFile
 from icecomb.format.storage.storage_property import CACHE_BYTES, CACHE_ENABLED
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from icecomb.format.manifests.manifest_list import ManifestList
+    from icecomb.format.spec.snapshot import Snapshot
+    from icecomb.format.storage.file_io import FileIO
+
+MAX_MANIFESTS: Final = 100_000
+"""Maximum number of manifests in all lists of one `FileIO`, some 700 bytes each."""
 
 
 class SizedManifest(Protocol):
@@ -82,3 +92,33 @@ def _cache(limit: int) -> ManifestCache:
 
 # A thread that holds a lock of a cache does not exist in a forked process.
 os.register_at_fork(after_in_child=_cache.cache_clear)
+
+
+class WrittenLists:
+    """The last list written of each table; beyond `limit` manifests, the oldest are dropped.
+
+    The next commit to the table builds on it. A list is found by its table and its whole snapshot,
+    and only through the `FileIO` that wrote it. Commits look up the head of a branch in metadata
+    they have just checked; another writer's commit has another snapshot, whose list is read. Scans
+    always read from storage.
+    """
+
+    def __init__(self, limit: int = MAX_MANIFESTS) -> None:
+        self._kept = Lru["UUID", "tuple[Snapshot, ManifestList]"](limit, lambda one: one[1].count())
+
+    def find(self, table: UUID | None, snapshot: Snapshot) -> ManifestList | None:
+        """Return the list of a snapshot, if it was the last one written for the table."""
+        found = None if table is None else self._kept.find(table)
+        return found[1] if found is not None and found[0] == snapshot else None
+
+    def keep(self, table: UUID | None, snapshot: Snapshot, written: ManifestList) -> None:
+        """Replace the list of a table; a table without a UUID is ignored."""
+        if table is not None:
+            self._kept.keep(table, (snapshot, written))
+
+
+def written_lists(io: FileIO) -> WrittenLists:
+    """Return the lists written through a `FileIO`; empty without `io.manifest.cache-enabled`."""
+    if manifest_cache(io.properties) is None:
+        return WrittenLists(limit=0)
+    return io.companion(WrittenLists)

@@ -22,6 +22,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.manifests.cache import written_lists
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -41,7 +42,6 @@ from icecomb.format.manifests.writer import (
     assign_first_row_ids,
     assign_sequence_number,
 )
-from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
 from icecomb.format.property.table_property import (

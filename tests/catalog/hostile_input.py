@@ -51,8 +51,7 @@ from icecomb.format.manifests.schema import ENTRY_NAMES
 from icecomb.format.operation.expiry.garbage_list import _read_list, write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.relocation.relocation import AvroRecords
-from icecomb.format.rows.avro.file_header import AvroHeader
-from icecomb.format.rows.avro.reader import AvroReader
+from icecomb.format.rows.avro.reader import AvroHeader, AvroReader
 from icecomb.format.rows.deletes.deletion_vector import encode_vector
 from icecomb.format.rows.deletes.equality_delete import read_keys
 from icecomb.format.rows.deletes.position_delete import positions_by_path

@@ -10,9 +10,9 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hadoop import process_lock, ticket
+from icecomb.catalog.hadoop.pointer import VersionFiles
 from icecomb.catalog.hadoop.process_lock import Patience
 from icecomb.catalog.hadoop.ticket import WAITING, Tickets
-from icecomb.catalog.hadoop.version import VersionFiles
 from icecomb.format.errors import FileIOError, NoSuchFileError, NoSuchTableError
 from icecomb.format.holding import Holding
 from icecomb.format.storage.local import LocalFileSystem

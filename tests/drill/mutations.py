@@ -1198,7 +1198,7 @@ MUTATIONS = [
     # catalog/hadoop
     Mutation(
         "the hint is believed though there is a newer version",
-        "catalog/hadoop/version.py",
+        "catalog/hadoop/pointer.py",
         "while (following := self.find(version + 1)) is not None:",
         "while (following := None) is not None:",
         ("tests/catalog/test_hadoop_catalog.py",),

@@ -8,7 +8,7 @@ import pytest
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.evolution.schema_edit import given_default
-from icecomb.format.expressions.sql.constant import constant_of
+from icecomb.format.expressions.sql.parser import constant_of
 from icecomb.format.spec.types import (
     BinaryType,
     BooleanType,

@@ -17,7 +17,7 @@ from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.source.spark_type import spark_schema
 from icecomb.format.errors import IcecombError
 from icecomb.format.evolution.schema_edit import given_default
-from icecomb.format.expressions.sql.constant import constant_of
+from icecomb.format.expressions.sql.parser import constant_of
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField
 

@@ -19,7 +19,7 @@ from icecomb.catalog.migrate.source.hive_type import NarrowType, Path
 from icecomb.catalog.migrate.source.source import mapping_of
 from icecomb.format.errors import IcecombError, SchemaError
 from icecomb.format.manifests.manifest import DataFile, FileFormat
-from icecomb.format.rows.avro.file_header import AvroHeader
+from icecomb.format.rows.avro.reader import AvroHeader
 from icecomb.format.rows.files.described_file import (
     VALUES,
     DescribedFile,

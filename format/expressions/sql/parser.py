@@ -16,11 +16,12 @@ which may also be called by their names there: `lake.system.days(ts)`. A compari
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any
+from typing import Any, Final
 
 from icecomb.format.errors import ExpressionError, UnsupportedError
 from icecomb.format.expressions.expression import (
@@ -117,6 +118,9 @@ _WIDE: dict[str, Callable[[str, int], UnboundTransform]] = {"BUCKET": bucket, "T
 _OF_CATALOG = frozenset((*_WIDE, "YEARS", "MONTHS", "DAYS", "HOURS"))
 """Functions of Spark's catalogs, in their namespace `system`."""
 _OTHER_MATCHES = ("ILIKE", "RLIKE", "REGEXP", "SIMILAR", "GLOB")
+_ANY_COLUMN: Final = "c"
+_NULL: Final = re.compile(r"|NULL|CAST\(\s*NULL\s+AS\s[^']+\)", re.IGNORECASE)
+_TYPED_NUMBER: Final = re.compile(r"([+-]?[0-9.]+(?:E[+-]?[0-9]+)?)(?:[LSYDF]|BD)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -627,3 +631,25 @@ def like_prefix(pattern: str, escape: str | None) -> tuple[str, str]:
 def ends_open(pattern: str, escape: str) -> bool:
     """Return whether the last character is an escape character that escapes nothing."""
     return pattern.replace(escape * 2, "").endswith(escape)
+
+
+def constant_of(sql: str, path: str) -> Any:
+    """Return the value of a DEFAULT clause; None for NULL, and without a clause."""
+    if _NULL.fullmatch(sql.strip()):
+        return None
+    typed = _TYPED_NUMBER.fullmatch(sql.strip())
+    try:
+        found = parse(f"{_ANY_COLUMN} = ({typed[1] if typed else sql})", of_spark=True)
+    except ExpressionError as error:
+        raise _no_constant(sql, path) from error
+    if not isinstance(found, EqualTo):
+        raise _no_constant(sql, path)
+    return found.literal
+
+
+def _no_constant(sql: str, path: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Column {path} cannot have the default {sql}: an Iceberg table has constants as defaults",
+        hint="Write a constant of the column's type, such as 5, 'x', DATE '2024-01-31' or X'cafe'",
+        column=path,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, TypeAlias
@@ -26,12 +26,14 @@ from icecomb.format.avro.records import end_record, is_simple, read_table
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.avro.schema_size import check_empty_items, most_empty
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.read.data_file_reader import DataFileReader, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
+from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.arrow_schema import FIELD_ID_KEY
 from icecomb.format.spec.name_mapping import NameMapping
-from icecomb.format.spec.types import IcebergType
+from icecomb.format.spec.types import IcebergType, PrimitiveType
 from icecomb.format.storage.file_io import FileIO
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -63,6 +65,8 @@ _LOGICAL = {
     "local-timestamp-nanos": pa.timestamp("ns"),
     "uuid": pa.binary(16),
 }
+_NEAR, _FAR = 1 << 12, 1 << 18
+"""Bytes per read, local and remote: in remote files skipping costs more than reading."""
 
 
 class AvroReader(DataFileReader):
@@ -425,3 +429,34 @@ def _decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
         out[valid] = filled[:, ::-1]
     buffers = [pa.array(valid).buffers()[1], pa.py_buffer(out)]
     return pa.Array.from_buffers(kind, len(array), buffers)
+
+
+class AvroHeader(FileTail):
+    """The header of a file, and the row counts of its blocks; the rows are skipped."""
+
+    file_format = FileFormat.AVRO
+
+    def __init__(self, source: pa.NativeFile, location: str) -> None:
+        with reading(location):
+            near = isinstance(source, pa.OSFile)
+            stream = ContainerStream(source, location, _NEAR if near else _FAR)
+            self.stated = stream.schema
+            with decoding(location):
+                _, columns = read_columns(stream.schema, location)
+            rows = stream.count_records()
+        super().__init__(pa.schema([field for field, _ in columns]), rows)
+
+    def columns(
+        self,
+        fields: Sequence[FileField],
+        kinds: Mapping[int, PrimitiveType],
+        wanted: Container[int],
+    ) -> dict[int, ColumnSummary]:
+        """Implement `FileTail.columns`: a column that is not a union with null has no nulls."""
+        found = {}
+        for f, arrow in zip(fields, self.schema, strict=True):
+            kind = None if f.field_id is None else kinds.get(f.field_id)
+            if f.field_id in wanted and f.field_id is not None and kind and not arrow.nullable:
+                values = ChunkStatistics(self.record_count, 0)
+                found[f.field_id] = ColumnSummary(kind, None, values)
+        return found

@@ -167,7 +167,7 @@ class FileDescriber:
 
                 return OrcFileTail(source, location), length
             if kind is FileFormat.AVRO:
-                from icecomb.format.rows.avro.file_header import AvroHeader
+                from icecomb.format.rows.avro.reader import AvroHeader
 
                 source.seek(0)
                 return AvroHeader(source, location), length

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icecomb.format.rows.parquet.column_path import parquet_paths
+from icecomb.format.arrow.number_view import array_of
 from icecomb.format.rows.parquet.compact_protocol import BYTE, STRUCT, Struct, read_struct
 from icecomb.format.rows.parquet.footer import parquet_metrics
 from icecomb.format.rows.parquet.raw_footer import FIELD_ID, LOGICAL, MAGIC, SCHEMA
@@ -25,6 +27,8 @@ from icecomb.format.spec.types import (
     DoubleType,
     FloatType,
     IcebergType,
+    ListType,
+    MapType,
     NestedField,
     StructType,
     VariantType,
@@ -32,6 +36,9 @@ from icecomb.format.spec.types import (
 
 if TYPE_CHECKING:
     from icecomb.format.rows.parquet.options import ParquetOptions
+
+_SAMPLE_ROWS = 1 << 14
+_FEWEST_ROWS = 1 << 10
 
 
 class _Writer(pq.ParquetWriter):  # type: ignore[misc] # pyarrow has no types
@@ -239,3 +246,59 @@ class AnnotatedStream:
 def _annotation() -> Struct:
     version = Struct([(1, (BYTE, _SPECIFICATION_VERSION))])
     return Struct([(_VARIANT, (STRUCT, version))])
+
+
+def dictionary_columns(
+    fields: tuple[NestedField, ...], batch: pa.RecordBatch, limit: int
+) -> list[str]:
+    """Return the Parquet paths of the columns that get a dictionary of at most `limit` bytes.
+
+    Parquet writers build a dictionary for every column and abandon it once it is too large. That
+    work is wasted in each row group of each file, which is most of the cost of writing many
+    partitions. A sample shows in advance which columns have too many distinct values.
+    """
+    sample = batch
+    if batch.num_rows > _SAMPLE_ROWS:
+        rows = np.linspace(0, batch.num_rows - 1, _SAMPLE_ROWS).astype(np.int64)
+        sample = batch.take(array_of(rows))
+    chosen: list[str] = []
+    for f, array in zip(fields, sample.columns, strict=True):
+        if not f.field_type.is_primitive or _repeats(array, limit):
+            chosen.extend(parquet_paths((f,)).values())
+    return chosen
+
+
+def _repeats(array: pa.Array, limit: int) -> bool:
+    """Return whether a dictionary of all values would probably fit."""
+    values = array.storage if isinstance(array, pa.ExtensionArray) else array
+    rows = len(values) - values.null_count
+    if rows < _FEWEST_ROWS:
+        return True
+    most = limit / max(values.nbytes / rows, 1)
+    # The expected number of distinct values in the sample, if `most` are equally frequent.
+    expected = most * -math.expm1(-rows / most)
+    return bool(pc.count_distinct(values).as_py() <= expected)
+
+
+def parquet_paths(fields: Sequence[NestedField]) -> dict[int, str]:
+    """Return the dotted Parquet path of each primitive column, by field id, in order.
+
+    The path of a variant is that of its metadata, which mostly repeats.
+    """
+    return {number: path for f in fields for number, path in _column_paths(f, f.name)}
+
+
+def _column_paths(field: NestedField, path: str) -> Iterator[tuple[int, str]]:
+    kind: IcebergType = field.field_type
+    if isinstance(kind, StructType):
+        for f in kind.fields:
+            yield from _column_paths(f, f"{path}.{f.name}")
+    elif isinstance(kind, ListType):
+        yield from _column_paths(kind.element_field, f"{path}.list.element")
+    elif isinstance(kind, MapType):
+        yield from _column_paths(kind.key_field, f"{path}.key_value.key")
+        yield from _column_paths(kind.value_field, f"{path}.key_value.value")
+    elif isinstance(kind, VariantType):
+        yield field.field_id, f"{path}.metadata"
+    else:
+        yield field.field_id, path

@@ -1,6 +1,6 @@
 """Column information from the tail or the header of a data file, without reading rows.
 
-Each format has its own class: `parquet/footer.py`, `orc/file_tail.py`, `avro/file_header.py`.
+Each format has its own class: `parquet/footer.py`, `orc/file_tail.py`, `avro/reader.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.parquet.dictionary_choice import dictionary_columns
 from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.location_provider import LocationProvider
@@ -108,6 +107,8 @@ class PartitionWriter:
     def _choose_dictionaries(self, batch: pa.RecordBatch) -> None:
         options = self._settings.options
         if isinstance(options, ParquetOptions) and self._settings.dictionaries is None:
+            from icecomb.format.rows.parquet.writer import dictionary_columns
+
             limit = options.dictionary_bytes
             own = batch.select(range(len(self._schema.fields)))
             chosen = dictionary_columns(self._schema.fields, own, limit)

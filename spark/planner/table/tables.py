@@ -17,7 +17,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.expressions.sql.constant import constant_of
+from icecomb.format.expressions.sql.parser import constant_of
 from icecomb.format.property.table_property import (
     ACCEPT_ANY_SCHEMA,
     DATA_FORMAT,

@@ -11,7 +11,6 @@ from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property import table_property as known
 from icecomb.format.rows.orc.type_description import fields_in_order, orc_attributes, orc_type
-from icecomb.format.rows.parquet.column_path import parquet_paths
 from icecomb.spark.planner.options import codec, codec_level, strategy
 from icecomb.spark.planner.protocol.writes import FileInstructions
 from icecomb.spark.schema import spark_schema
@@ -113,6 +112,9 @@ def _parquet(schema: Schema, properties: Mapping[str, str], options: Options) ->
     for hadoop_name, one in _PARQUET_SETTINGS.items():
         settings[hadoop_name] = _text(one.of(properties))
     _check_row_checks(properties)
+    # it loads the writer of Parquet
+    from icecomb.format.rows.parquet.writer import parquet_paths
+
     paths = {schema.find_column_name(i): path for i, path in parquet_paths(schema.fields).items()}
     for hadoop_name, family in _PARQUET_COLUMN_SETTINGS.items():
         for name, value in family.of_each(properties).items():

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.manifests.cache import ManifestCache, manifest_cache
+from icecomb.format.manifests.cache import ManifestCache, manifest_cache, written_lists
 from icecomb.format.manifests.manifest import (
     DataFile,
     FileFormat,
@@ -19,7 +19,6 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_list import ManifestList
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
-from icecomb.format.manifests.written_lists import written_lists
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform

@@ -16,6 +16,7 @@ from icecomb.catalog.hadoop.catalog import HadoopCatalog
 from icecomb.catalog.table.table import Table
 from icecomb.format.avro.container import ContainerWriter
 from icecomb.format.errors import CommitFailedError
+from icecomb.format.manifests.cache import WrittenLists
 from icecomb.format.manifests.manifest import DataFile, ManifestFile
 from icecomb.format.manifests.manifest_list import (
     ListBlock,
@@ -24,7 +25,6 @@ from icecomb.format.manifests.manifest_list import (
     write_manifest_list,
 )
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.manifests.written_lists import WrittenLists
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.types import LongType, NestedField

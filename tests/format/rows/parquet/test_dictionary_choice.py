@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.rows.parquet.dictionary_choice import dictionary_columns
+from icecomb.format.rows.parquet.writer import dictionary_columns
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
