@@ -60,7 +60,7 @@ PARTS = {
     "format/expressions/literal.py": "put behind the text that is no literal",
     "catalog/paimon/type_parser.py": "put behind the field",
     "format/spec/name_mapping.py": "put behind the schema, or behind what happened",
-    "catalog/hive/thrift/transport/sasl.py": "put behind the metastore's address",
+    "catalog/hive/thrift/sasl.py": "put behind the metastore's address",
 }
 """Modules whose messages are parts of others: where these put them."""
 

@@ -23,9 +23,8 @@ from icecomb.catalog.migrate.journal.context import being_reverted
 from icecomb.catalog.migrate.journal.late_write import LateWrites
 from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry
 from icecomb.catalog.migrate.planning.migration_plan import failed_plan
-from icecomb.catalog.migrate.planning.obstacle import table_findings
+from icecomb.catalog.migrate.planning.obstacle import add_statement, drop_statement, table_findings
 from icecomb.catalog.migrate.reverting.present_state import PresentState
-from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
 from icecomb.catalog.migrate.source.copy_statement import copy_remedy, hive_copy_remedy
 from icecomb.catalog.migrate.source.source import spark_findings
 from icecomb.catalog.report.finding import Severity

@@ -12,8 +12,13 @@ import click
 from icecomb.catalog import migrate as migration
 from icecomb.catalog.cli.application import BLOCKED, OK, Application
 from icecomb.catalog.cli.argument.value import pairs
-from icecomb.catalog.cli.report.migration_report import show_comparison, show_outcomes, verdict_of
-from icecomb.catalog.cli.report.plan_report import show_plan, show_plans
+from icecomb.catalog.cli.report.migration_report import (
+    show_comparison,
+    show_outcomes,
+    show_plan,
+    show_plans,
+    verdict_of,
+)
 from icecomb.catalog.identifier import database_and_table
 from icecomb.catalog.migrate.batch import Result, StepStatus, Work, run_batch
 from icecomb.catalog.migrate.choices import ACCEPTABLE, TIMESTAMP_CHOICES

@@ -87,7 +87,7 @@ def diff(application: Application, table: str, old: int, new: int) -> int:
 @click.pass_obj
 def drift(application: Application, table: str) -> int:
     """Compare the latest schema with the metastore's columns. Exit code 3 if they differ."""
-    from icecomb.catalog.paimon.drift import drifts
+    from icecomb.catalog.paimon.difference import drifts
 
     source = _source(application, table)
     if source.entry is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from icecomb.catalog.commit.commit import Producer, check_new_files, commit, newest_of
 from icecomb.catalog.commit.pinned import Pinned
@@ -41,6 +41,26 @@ if TYPE_CHECKING:
     from icecomb.format.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
     from icecomb.format.spec.sort import SortOrder
     from icecomb.format.storage.file_io import FileIO
+
+_SCAN: Final = "table.scan().{}()"
+_MANAGE: Final = "with table.manage_snapshots() as manage: manage.{}(...)"
+_INSTEAD: Final = {
+    **{name: _SCAN.format(name) for name in ("to_arrow", "to_pandas", "to_duckdb", "plan_files")},
+    **{name: _SCAN.format(name) for name in ("to_arrow_batch_reader", "to_polars", "count")},
+    **{name: _MANAGE.format(name) for name in ("create_tag", "create_branch")},
+    "append_files": "table.add_files([...])",
+    "drop": "catalog.drop_table(table.identifier)",
+    "format_version": "table.metadata.format_version",
+    "remove_properties": "with table.update_properties() as update: update.remove(key)",
+    "rename": "catalog.rename_table(table.identifier, new_name)",
+    "rollback": _MANAGE.format("rollback_to_snapshot"),
+    "set_properties": "with table.update_properties() as update: update.set(key, value)",
+    "update": 'table.merge(rows, on="t.id = s.id").when_matched_update({...}).execute()',
+    "update_location": "with table.transaction() as change: change.update_location(...)",
+    "upgrade_table_version": 'with table.update_properties() as u: u.set("format-version", "2")',
+    "uuid": "table.metadata.table_uuid",
+    "vacuum": "with table.expire_snapshots() as expire: expire.older_than(...)",
+}
 
 
 class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
@@ -178,8 +198,6 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
     if not TYPE_CHECKING:  # type checkers must know all attributes
 
         def __getattr__(self, name: str) -> NoReturn:
-            from icecomb.catalog.table.attribute_hint import unknown_attribute
-
             raise unknown_attribute(name)
 
     def refresh(self) -> Table:
@@ -388,3 +406,10 @@ def tables_in_folder(
                 table=table,
                 path=folder,
             )
+
+
+def unknown_attribute(name: str) -> AttributeError:
+    """Return the error for an attribute that a table does not have."""
+    instead = _INSTEAD.get(name)
+    hint = f"; write {instead}" if instead else ""
+    return AttributeError(f"a table has no attribute {name!r}{hint}", name=name)

@@ -21,12 +21,6 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
-from icecomb.catalog.hive.thrift.entity_json import (
-    partition_from_json,
-    partition_to_json,
-    table_from_json,
-    table_to_json,
-)
 from icecomb.catalog.hive.thrift.failure import (
     MissingCallError,
     RefusedError,
@@ -34,7 +28,14 @@ from icecomb.catalog.hive.thrift.failure import (
     UnreachableError,
 )
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift.thrift_codec import table_from_wire, table_to_wire
+from icecomb.catalog.hive.thrift.thrift_codec import (
+    partition_from_json,
+    partition_to_json,
+    table_from_json,
+    table_from_wire,
+    table_to_json,
+    table_to_wire,
+)
 from icecomb.format.errors import ConfigurationError, NoSuchTableError, TableAlreadyExistsError
 from tests.peers.ports import closed_port
 

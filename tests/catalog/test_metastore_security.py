@@ -12,8 +12,8 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.sasl import Digest, SaslError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift.transport.sasl import Digest, SaslError
 from icecomb.catalog.java import find_java
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token

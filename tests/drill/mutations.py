@@ -1126,14 +1126,14 @@ MUTATIONS = [
     # catalog/hive
     Mutation(
         "a reply of any size is received",
-        "catalog/hive/thrift/transport/transport.py",
+        "catalog/hive/thrift/transport.py",
         "        if size > self.largest:\n",
         "        if False:\n",
         ("tests/catalog/hive/thrift/test_replies.py",),
     ),
     Mutation(
         "a metastore's reply to another call is believed",
-        "catalog/hive/thrift/transport/protocol.py",
+        "catalog/hive/thrift/connection.py",
         "if (name, number) != self._called or kind not in _REPLIES:",
         "if kind not in _REPLIES:",
         ("tests/catalog/hive/thrift/test_replies.py",),
@@ -1190,7 +1190,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a metastore that was away is asked first again",
-        "catalog/hive/thrift/failover.py",
+        "catalog/hive/thrift/pool.py",
         "for address in sorted(addresses, key=self._servers.is_suspect):",
         "for address in addresses:",
         ("tests/catalog/test_failover.py",),

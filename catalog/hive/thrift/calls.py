@@ -18,7 +18,6 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from icecomb.catalog.hive.thrift.connection import UNDECODED, Connection, is_missing_call
-from icecomb.catalog.hive.thrift.failover import Failover
 from icecomb.catalog.hive.thrift.failure import (
     UNEXPLAINED,
     MissingCallError,
@@ -28,7 +27,7 @@ from icecomb.catalog.hive.thrift.failure import (
     UnreachableError,
 )
 from icecomb.catalog.hive.thrift.known_server import KnownServers
-from icecomb.catalog.hive.thrift.pool import ConnectionPool
+from icecomb.catalog.hive.thrift.pool import ConnectionPool, Failover
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.call_log import timed
 from icecomb.format.errors import MetastoreError

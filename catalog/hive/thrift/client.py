@@ -32,12 +32,11 @@ from icecomb.catalog.hive.thrift.entity import (
     LockRow,
     LockState,
 )
-from icecomb.catalog.hive.thrift.failover import addresses_of
 from icecomb.catalog.hive.thrift.failure import RefusedError
-from icecomb.catalog.hive.thrift.grants import Grants
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.length_limits import named_limits, named_lock_limits
-from icecomb.catalog.hive.thrift.partitions import Partitions
+from icecomb.catalog.hive.thrift.partitions import Grants, Partitions
+from icecomb.catalog.hive.thrift.pool import addresses_of
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.thrift_codec import (
     database_from_wire,

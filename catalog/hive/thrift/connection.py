@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType, TType
 
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift.transport.protocol import NumberedProtocol
-from icecomb.catalog.hive.thrift.transport.transport import Transport
+from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.property.property import shown
 
 if TYPE_CHECKING:
-    from icecomb.catalog.hive.thrift.transport.sasl import Mechanism
+    from icecomb.catalog.hive.thrift.sasl import Mechanism
     from icecomb.format.storage.delegation_token import DelegationToken
 
 DEFAULT_PORT: Final = 9083
@@ -32,6 +33,8 @@ UNDECODED: Final = (
 """Exceptions of Thrift's decoder for replies that cannot be decoded."""
 _PATIENCE: Final = 3
 """How many times longer than connecting each step of the handshake may take."""
+_LARGEST: Final = 0x7FFFFFFF
+_REPLIES: Final = {TMessageType.REPLY, TMessageType.EXCEPTION}
 
 
 class Connection:
@@ -234,7 +237,7 @@ class Connection:
     def _digest(self, token: DelegationToken, sasl: SaslSettings) -> Mechanism:
         """Return the login by a token; with an embedded metastore's, to that server only."""
         from icecomb.catalog.configuration.metastore_folder import SIGNATURE, announces
-        from icecomb.catalog.hive.thrift.transport.sasl import Digest
+        from icecomb.catalog.hive.thrift.sasl import Digest
 
         if token.service != SIGNATURE:
             return Digest(token, sasl.protection)
@@ -250,7 +253,7 @@ class Connection:
         return Digest(token, sasl.protection, realm=self._address)
 
     def _authenticate(self, host: str, sasl: SaslSettings, settings: ConnectionSettings) -> None:
-        from icecomb.catalog.hive.thrift.transport.sasl import Kerberos, negotiate
+        from icecomb.catalog.hive.thrift.sasl import Kerberos, negotiate
 
         mechanism: Mechanism
         token = sasl.token
@@ -323,3 +326,28 @@ def is_missing_call(error: Any) -> bool:
         isinstance(error, TApplicationException)
         and error.type == TApplicationException.UNKNOWN_METHOD
     )
+
+
+class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
+    """The binary protocol with calls that carry running numbers, and replies that repeat them.
+
+    A proxy, or a server whose client gave up a call and went on, may send the reply to another
+    call, which would report a change as done that may not have happened.
+    """
+
+    _called = ("", 0)
+
+    def writeMessageBegin(self, name: str, type: int, seqid: int) -> None:  # noqa: A002, ARG002, N802 - thrift's
+        """Begin a call."""
+        self._called = (name, self._called[1] % _LARGEST + 1)
+        super().writeMessageBegin(name, type, self._called[1])
+
+    def readMessageBegin(self) -> tuple[str, int, int]:  # noqa: N802 - thrift's
+        """Begin a reply; it must be the one to the last call."""
+        name, kind, number = super().readMessageBegin()
+        if (name, number) != self._called or kind not in _REPLIES:
+            raise TProtocolException(
+                TProtocolException.INVALID_DATA,
+                f"the reply to another call came: {name[:80]!r}, number {number}",
+            )
+        return name, kind, number

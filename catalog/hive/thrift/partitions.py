@@ -1,18 +1,20 @@
-"""The metastore's calls about partitions of Hive tables."""
+"""The metastore's calls about partitions of Hive tables, and about privileges on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog.hive.thrift import wire
 from icecomb.catalog.hive.thrift.answer import missing_table, result_list
 from icecomb.catalog.hive.thrift.calls import Calls
-from icecomb.catalog.hive.thrift.catalog_name import CatalogName
+from icecomb.catalog.hive.thrift.catalog_name import DEFAULT_CATALOG, CatalogName
 from icecomb.catalog.hive.thrift.entity import HivePartition
 from icecomb.catalog.hive.thrift.thrift_codec import (
+    decode,
     encode,
     partition_from_wire,
     partition_to_wire,
@@ -22,6 +24,9 @@ _PAGE: Final = 500
 _CATALOG_FIELD: Final = 9
 _ADDITION_CATALOG: Final = 6
 _REMOVAL_CATALOG: Final = 9
+_PLACE: Final = 1
+_AUTHORIZER: Final = 5
+_PLACE_CATALOG: Final = 6
 
 
 class Partitions:
@@ -102,3 +107,111 @@ class Partitions:
             field_id,
             [self._catalog.mark(partition_to_wire(one), _CATALOG_FIELD) for one in partitions],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionGrant:
+    """A privilege on a partition, or on a column of it, that somebody was granted.
+
+    Attributes:
+        column: The column; empty for the whole partition.
+        principal: Name of the user, group or role.
+        principal_type: The principal's type, by Thrift's number.
+        privilege: The privilege, such as ``SELECT``.
+        with_option: Whether the principal may grant it to others.
+        authorizer: The authorizer that set it; None before Hive 3.
+    """
+
+    values: tuple[str, ...]
+    column: str
+    principal: str
+    principal_type: int
+    privilege: str
+    grantor: str
+    grantor_type: int
+    with_option: bool
+    authorizer: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the grant as JSON values."""
+        return {**asdict(self), "values": list(self.values)}
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> PartitionGrant:
+        """Read what `to_json` wrote."""
+        return cls(**{**raw, "values": tuple(raw["values"])})
+
+
+class Grants:
+    """The privileges on partitions of a metastore's tables: `HiveClient.grants`."""
+
+    def __init__(self, calls: Calls, catalog: CatalogName) -> None:
+        self._calls = calls
+        self._catalog = catalog
+
+    def of(self, database: str, table: str) -> list[PartitionGrant]:
+        """Return the grants on a table's partitions, by two calls.
+
+        A metastore lists those of one partition, or all that it has, which are few.
+        """
+        return [*self._listed(database, table, ()), *self._listed(database, table, ("",))]
+
+    def add(self, database: str, table: str, grants: Sequence[PartitionGrant]) -> None:
+        """Grant privileges on partitions; none may be granted already."""
+        found = [self._encoded(database, table, one) for one in grants]
+        bag = wire.struct_list_field(1, found) + b"\0"
+        self._calls.write_bytes("grant_privileges", wire.struct_field(1, bag) + b"\0")
+
+    def _listed(
+        self, database: str, table: str, values: tuple[str, ...]
+    ) -> Iterator[PartitionGrant]:
+        # Values, whatever they are, ask for columns of partitions instead of those of tables.
+        kind = ttypes.HiveObjectType.COLUMN if values else ttypes.HiveObjectType.PARTITION
+        asked = ttypes.HiveObjectRef(kind, partValues=list(values) or None)
+        found = self._calls.read(
+            "list_privileges", None, None, asked, result=lambda raw: result_list(raw, bytes)
+        )
+        for element in found:
+            one = decode(ttypes.HiveObjectPrivilege, element)
+            place, grant = one.hiveObject, one.grantInfo
+            if (place.dbName, place.objectName) == (database, table) and self._is_here(element):
+                yield PartitionGrant(
+                    tuple(place.partValues),
+                    place.columnName or "",
+                    one.principalName,
+                    one.principalType,
+                    grant.privilege,
+                    grant.grantor or "",
+                    grant.grantorType,
+                    bool(grant.grantOption),
+                    _text(element, 0, _AUTHORIZER),
+                )
+
+    def _is_here(self, element: bytes) -> bool:
+        """Return whether a grant is on a table of this catalog inside the metastore."""
+        place = wire.find(element, 0, _PLACE)
+        named = _text(element, place.value, _PLACE_CATALOG) if place else None
+        return named in {None, self._catalog.name or DEFAULT_CATALOG}
+
+    def _encoded(self, database: str, table: str, grant: PartitionGrant) -> bytes:
+        kind = ttypes.HiveObjectType.COLUMN if grant.column else ttypes.HiveObjectType.PARTITION
+        place = ttypes.HiveObjectRef(
+            kind, database, table, list(grant.values), grant.column or None
+        )
+        given = ttypes.PrivilegeGrantInfo(
+            grant.privilege, 0, grant.grantor, grant.grantor_type, grant.with_option
+        )
+        principal = ttypes.HiveObjectPrivilege(None, grant.principal, grant.principal_type, given)
+        encoded = wire.struct_field(_PLACE, self._catalog.mark(encode(place), _PLACE_CATALOG))
+        encoded += encode(principal)[:-1]
+        if grant.authorizer is not None:
+            encoded += wire.string_field(_AUTHORIZER, grant.authorizer)
+        return encoded + b"\0"
+
+
+def _text(encoded: bytes, position: int, field_id: int) -> str | None:
+    """Return the text of a field of the struct at a position; None if it is not set."""
+    field = wire.find(encoded, position, field_id)
+    if field is None:
+        return None
+    return encoded[field.value + 4 : field.end].decode("utf-8", "replace")

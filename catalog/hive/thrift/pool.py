@@ -1,16 +1,24 @@
-"""The connections of one client: lent for one call each, kept open between calls, bounded."""
+"""The connections of one client: to one of its metastores, lent for one call each, bounded."""
 
 from __future__ import annotations
 
+import logging
 import os
+import random
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
-from icecomb.catalog.hive.thrift.connection import Connection
+from icecomb.catalog.hive.thrift.connection import Connection, endpoint
+from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.hive.thrift.known_server import KnownServers
+from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import MetastoreError
 from icecomb.format.holding import Holding
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class _Loan:
@@ -128,3 +136,53 @@ class ConnectionPool:
         now = time.monotonic()
         aged = self._lifetime_s and now - connection.made > self._lifetime_s
         return bool(aged) or now - since > self._idle_s
+
+
+class Failover:
+    """A connector to the first address that answers; those that failed lately are tried last.
+
+    The addresses are asked of ``locate`` for each connection.
+    """
+
+    def __init__(
+        self,
+        locate: Callable[[], tuple[str, ...]],
+        settings: ConnectionSettings,
+        servers: KnownServers,
+    ) -> None:
+        self._locate = locate
+        self._servers = servers
+        self._settings = settings
+
+    def connect(self) -> Connection:
+        """Open a new connection; UnreachableError says for each address why it failed."""
+        addresses = list(self._locate())
+        if self._settings.random:
+            random.shuffle(addresses)
+        failures: list[UnreachableError] = []
+        for address in sorted(addresses, key=self._servers.is_suspect):
+            try:
+                connection = Connection(address, self._settings, self._servers)
+            except UnreachableError as error:  # noqa: PERF203 - one round a metastore
+                self._servers.went_away(address, suspect=True)
+                failures.append(error)
+                _LOG.info("%s", error.message)
+            else:
+                if failures:
+                    _LOG.info("the metastore %s is called instead", address)
+                return connection
+        if len(failures) == 1:
+            raise failures[0]
+        raise UnreachableError(
+            f"none of the metastores {', '.join(addresses)} can be reached: "
+            + "; ".join(failure.message for failure in failures),
+            hint=failures[0].hint,
+        )
+
+
+def addresses_of(uri: str) -> tuple[str, ...]:
+    """Return the addresses of ``thrift://a:9083,thrift://b:9083``."""
+    addresses = tuple(part.strip() for part in uri.split(",") if part.strip())
+    for address in addresses or ("",):
+        endpoint(address)
+    return addresses

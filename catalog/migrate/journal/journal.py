@@ -45,15 +45,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
-from icecomb.catalog.hive.thrift.entity_json import (
+from icecomb.catalog.hive.thrift.partitions import PartitionGrant, Partitions
+from icecomb.catalog.hive.thrift.thrift_codec import (
     partition_from_json,
+    partition_from_wire,
     partition_to_json,
     table_from_json,
     table_to_json,
 )
-from icecomb.catalog.hive.thrift.grants import PartitionGrant
-from icecomb.catalog.hive.thrift.partitions import Partitions
-from icecomb.catalog.hive.thrift.thrift_codec import partition_from_wire
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.source.spool import Spool, batch_of
 from icecomb.format.errors import (

@@ -18,9 +18,9 @@ from icecomb.catalog.migrate.journal.kept_footers import (
     KeptFooters,
     now_ms,
 )
+from icecomb.catalog.migrate.planning.migration_plan import PlannedSourceFiles
 from icecomb.catalog.migrate.planning.obstacle import FileProblems, FileRemarks
 from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
-from icecomb.catalog.migrate.planning.planned_files import PlannedSourceFiles
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.migrate.source.footer_row import (
     LISTED,

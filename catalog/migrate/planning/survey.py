@@ -21,7 +21,7 @@ from icecomb.catalog.migrate.planning.entry_finding import (
     property_findings,
 )
 from icecomb.catalog.migrate.planning.file_survey import FooterSurvey, Listing, Reading
-from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan
+from icecomb.catalog.migrate.planning.migration_plan import MigrationPlan, PlannedSourceFiles
 from icecomb.catalog.migrate.planning.obstacle import (
     FORMATS,
     NOT_IN_FILES,
@@ -32,7 +32,6 @@ from icecomb.catalog.migrate.planning.obstacle import (
     table_findings,
 )
 from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
-from icecomb.catalog.migrate.planning.planned_files import PlannedSourceFiles
 from icecomb.catalog.migrate.source.avro_schema import (
     URL,
     avro_declaration,

@@ -17,7 +17,7 @@ from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
-from icecomb.catalog.hive.thrift.grants import PartitionGrant
+from icecomb.catalog.hive.thrift.partitions import PartitionGrant
 from icecomb.catalog.migrate.journal.journal import COPIES, FOLDER
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError, ValidationError
 from tests.catalog.migrate.conftest import PARQUET, MadeTable

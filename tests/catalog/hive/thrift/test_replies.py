@@ -11,12 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from icecomb.catalog.hive.thrift import wire
+from icecomb.catalog.hive.thrift import transport, wire
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
 from icecomb.catalog.hive.thrift.failure import ReplyLostError, UnreachableError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift.transport import transport
 
 TABLE = HiveTable(database="db", name="t", storage=StorageDescriptor(columns=()))
 CHANGES: dict[str, Callable[[HiveClient], object]] = {

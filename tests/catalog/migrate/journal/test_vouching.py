@@ -14,8 +14,8 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.thrift.entity_json import partition_to_json, table_to_json
-from icecomb.catalog.hive.thrift.grants import PartitionGrant
+from icecomb.catalog.hive.thrift.partitions import PartitionGrant
+from icecomb.catalog.hive.thrift.thrift_codec import partition_to_json, table_to_json
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import (

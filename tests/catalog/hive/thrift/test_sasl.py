@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from icecomb.catalog.hive.thrift.transport.sasl import Digest, SaslError
+from icecomb.catalog.hive.thrift.sasl import Digest, SaslError
 from icecomb.format.storage.delegation_token import DelegationToken
 
 CHALLENGE = b'realm="x",nonce="y, z",qop="auth",charset=utf-8'

@@ -6,7 +6,7 @@ import pytest
 
 from icecomb.catalog.hive.thrift.constraints import Constraint
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.migrate.source.constraint_statement import add_statement, drop_statement
+from icecomb.catalog.migrate.planning.obstacle import add_statement, drop_statement
 
 TABLE = HiveTable(
     "shop",

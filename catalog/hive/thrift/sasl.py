@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from icecomb.catalog.hive.thrift.transport.transport import Transport
+from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.errors import MetastoreError
 from icecomb.format.property.property import one_line
 from icecomb.format.storage.delegation_token import DelegationToken
@@ -48,10 +48,10 @@ class Mechanism(Protocol):
         """Whether the server, too, has authenticated."""
 
     def wrap(self, data: bytes) -> bytes:
-        """Implement `icecomb.catalog.hive.thrift.transport.transport.Seal`."""
+        """Implement `icecomb.catalog.hive.thrift.transport.Seal`."""
 
     def unwrap(self, data: bytes) -> bytes:
-        """Implement `icecomb.catalog.hive.thrift.transport.transport.Seal`."""
+        """Implement `icecomb.catalog.hive.thrift.transport.Seal`."""
 
 
 def negotiate(transport: Transport, mechanism: Mechanism) -> None:
