@@ -49,7 +49,7 @@ REASONS = {
             "_check_log", "_unique",
         },
     ),
-    "format/spec/view/view_json.py": (
+    "format/spec/view.py": (
         "view_from_json puts them behind the file's name and gives the hint",
         {"_metadata"},
     ),

@@ -29,9 +29,6 @@ UPHILL = {
     ("icecomb.format.spec.metadata", "icecomb.format.spec.metadata_json"): (
         "metadata is pickled as its JSON, and has to_json and from_json like all values of the spec"
     ),
-    ("icecomb.format.spec.view.view", "icecomb.format.spec.view.view_json"): (
-        "metadata of a view is pickled as its JSON"
-    ),
     ("icecomb.format.manifests.manifest", "icecomb.format.manifests.reader"): (
         "ManifestFile.fetch_manifest_entry is PyIceberg's"
     ),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.holding import Holding
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.view.view import ViewMetadata
+    from icecomb.format.spec.view import ViewMetadata
 
 
 class Described(Protocol):

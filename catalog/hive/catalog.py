@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit.purge import Unneeded
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.spec.metadata import TableMetadata
-    from icecomb.format.spec.view.view import ViewDefinition
+    from icecomb.format.spec.view import ViewDefinition
 
 
 class HiveCatalog(Catalog):
@@ -395,7 +395,7 @@ class HiveViews:
         properties: Mapping[str, str],
     ) -> View:
         """Implement `ViewCatalog.create_view`."""
-        from icecomb.format.spec.view.view import new_view_metadata
+        from icecomb.format.spec.view import new_view_metadata
 
         name = _name(identifier)
         self._entries.check_free(name)

@@ -12,7 +12,7 @@ from icecomb.catalog.hive.view_pointer import view_pointed_at
 from icecomb.format.errors import IcecombError, NoSuchFileError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import metadata_version
-from icecomb.format.spec.view.view_json import read_view_metadata
+from icecomb.format.spec.view import read_view_metadata
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.entity import HiveTable

@@ -31,7 +31,7 @@ from icecomb.format.errors import (
 )
 
 if TYPE_CHECKING:
-    from icecomb.format.spec.view.view import ViewMetadata
+    from icecomb.format.spec.view import ViewMetadata
 
 ICEBERG_VIEW: Final = "ICEBERG-VIEW"
 _HIVE: Final = "hive"
@@ -43,7 +43,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
 
     def load(self) -> ViewMetadataVersion:
         """Implement `Pointer.load` by one call to the metastore and reading one file."""
-        from icecomb.format.spec.view.view_json import read_view_metadata
+        from icecomb.format.spec.view import read_view_metadata
 
         with view_named(self.name):
             location = view_pointed_at(self._client.table(self._database, self._table))
@@ -54,7 +54,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
     ) -> ViewMetadataVersion:
         """Implement `Pointer.stage`: write a file of a unique name."""
         from icecomb.format.spec.metadata_file import metadata_version
-        from icecomb.format.spec.view.view_json import new_view_location, write_view_metadata
+        from icecomb.format.spec.view import new_view_location, write_view_metadata
 
         version = metadata_version(base.location) if base else -1
         location = new_view_location(metadata, version + 1)
@@ -85,7 +85,7 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         self, expected: ViewMetadataVersion | None, new: ViewMetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
         """Implement `EntryPointer.history`: only a view's entry names the file before it."""
-        from icecomb.format.spec.view.view_json import read_view_metadata
+        from icecomb.format.spec.view import read_view_metadata
 
         before = expected.metadata.versions if expected else ()
         added = [version for version in new.metadata.versions if version not in before]

@@ -14,7 +14,7 @@ from icecomb.format.printable_text import printable, printable_lines
 if TYPE_CHECKING:
     from icecomb.catalog.commit.pointer import ViewPointer
     from icecomb.format.spec.schema import Schema
-    from icecomb.format.spec.view.view import ViewLogEntry, ViewMetadata, ViewVersion
+    from icecomb.format.spec.view import ViewLogEntry, ViewMetadata, ViewVersion
 
 
 class View(Pinned[ViewMetadataVersion]):
@@ -104,7 +104,7 @@ class View(Pinned[ViewMetadataVersion]):
             CommitFailedError: If other writers were first too often; nothing was changed.
             CommitStateUnknownError: If it is unknown whether they were changed.
         """
-        from icecomb.format.spec.view.view import with_properties
+        from icecomb.format.spec.view import with_properties
 
         return self.change(lambda base: with_properties(base, updates or {}, removals or ()))
 

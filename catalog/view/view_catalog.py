@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.commit.commit_status import CommitStatus
     from icecomb.catalog.identifier import Name
     from icecomb.format.spec.schema import Schema
-    from icecomb.format.spec.view.view import ViewDefinition
+    from icecomb.format.spec.view import ViewDefinition
 
 
 _METASTORE: Final = "Use a catalog with a metastore, uri=thrift://host:9083"
@@ -162,7 +162,7 @@ class ViewCatalog:
             CommitFailedError: If other writers were first too often; nothing was changed.
             CommitStateUnknownError: If it is unknown whether it was replaced.
         """
-        from icecomb.format.spec.view.view import replace_view
+        from icecomb.format.spec.view import replace_view
 
         view = self.load_view(identifier)
         definition = _definition(view.name(), schema, queries, default_namespace, default_catalog)
@@ -249,7 +249,7 @@ def _definition(
 ) -> ViewDefinition:
     from importlib.metadata import version
 
-    from icecomb.format.spec.view.view import ViewDefinition
+    from icecomb.format.spec.view import ViewDefinition
 
     namespace = (
         parts_of(identifier)[:-1] if default_namespace is None else parts_of(default_namespace)

@@ -28,12 +28,9 @@ from icecomb.format.property.table_property import (
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
 )
-from icecomb.format.rows.values.metadata_columns import (
-    METADATA_COLUMNS,
-    bind_rows,
-    metadata_column,
-)
+from icecomb.format.rows.values.metadata_columns import METADATA_COLUMNS, bind_rows, metadata_column
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
+from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema, walk
@@ -351,8 +348,6 @@ class TableScan:
 
         >>> table.scan().to_polars().filter(pl.col("id") > 5).collect()  # doctest: +SKIP
         """
-        from icecomb.format.scan.lazy_frame import lazy_frame
-
         return lazy_frame(self)
 
     def to_duckdb(self, connection: Any = None) -> Any:
@@ -500,3 +495,40 @@ class TableScan:
     def _reads_branch(self) -> bool:
         ref = None if self.ref is None else self.metadata.refs.get(self.ref)
         return ref is not None and ref.is_branch
+
+
+def lazy_frame(scan: TableScan) -> pl.LazyFrame:
+    """Return a lazy frame that reads only what the query needs, when it is collected."""
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    from icecomb.format.expressions.forms.polars_form import implied_by
+
+    empty = pl.from_arrow(
+        schema_to_pyarrow(scan.projection(), include_field_ids=False).empty_table()
+    )
+    assert isinstance(empty, pl.DataFrame)  # noqa: S101 - of a table
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        part = scan
+        if rows is not None:
+            part = replace(part, limit=rows if part.limit is None else min(rows, part.limit))
+        # A limit counts rows before the filter, so polars must filter then.
+        if predicate is not None and part.limit is None:
+            part = part.filter(implied_by(predicate, part.schema()))
+        if columns is not None:
+            asked = [] if predicate is None else predicate.meta.root_names()
+            part = part.select(*dict.fromkeys([*columns, *asked]))
+        for batch in part.to_arrow_batches():
+            frame = pl.DataFrame(batch)
+            if not frame.width:
+                frame = pl.repeat(None, batch.num_rows, eager=True).to_frame()
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            # a frame keeps its rows when it drops all columns, and loses them when it selects none
+            kept = empty.columns if columns is None else columns
+            yield frame.select(kept) if kept else frame.drop(frame.columns)
+
+    return register_io_source(read, schema=empty.schema)

@@ -15,7 +15,7 @@ from icecomb.format.errors import ConfigurationError
 from icecomb.format.printable_text import PrintableFormatter
 from icecomb.spark.planner.handlers import handlers
 from icecomb.spark.planner.protocol.message import PROTOCOL
-from icecomb.spark.planner.transport.transport import Server
+from icecomb.spark.planner.transport import Server
 
 _FIRST_NEEDED: Final = (
     "icecomb.catalog.loading",

@@ -67,12 +67,12 @@ from icecomb.spark.planner.scan.metadata_rows import MetadataRows
 from icecomb.spark.planner.scan.push_down import PushDown
 from icecomb.spark.planner.scan.scan import Scans
 from icecomb.spark.planner.session.session_work import PendingWorks
-from icecomb.spark.planner.streams.streams import Streams
+from icecomb.spark.planner.streams import Streams
 from icecomb.spark.planner.table.catalogs import Catalogs
 from icecomb.spark.planner.table.states import TableStates
 from icecomb.spark.planner.table.tables import StagedTables, Tables
 from icecomb.spark.planner.table.views import PlannerViews
-from icecomb.spark.planner.transport.transport import Answer, Handler
+from icecomb.spark.planner.transport import Answer, Handler
 from icecomb.spark.planner.write.deletes import Deletes
 from icecomb.spark.planner.write.write import Writes
 

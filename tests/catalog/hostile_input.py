@@ -66,7 +66,7 @@ from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.spec.metadata_file import metadata_bytes, read_metadata
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import LongType, StringType
-from icecomb.format.spec.view.view_json import view_from_json
+from icecomb.format.spec.view import view_from_json
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.site_file import read_site_files
 from icecomb.format.variant.encoder import encode

@@ -32,7 +32,7 @@ from icecomb.format.spec.metadata_file import (
 )
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import parse_type
-from icecomb.format.spec.view.view_json import read_view_metadata
+from icecomb.format.spec.view import read_view_metadata
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.hostile_input import PARSERS, Sound, bomb, changed
 

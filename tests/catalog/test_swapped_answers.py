@@ -12,8 +12,12 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.spec.metadata_file import read_metadata
-from icecomb.format.spec.view.view import ViewDefinition, new_view_metadata
-from icecomb.format.spec.view.view_json import read_view_metadata, write_view_metadata
+from icecomb.format.spec.view import (
+    ViewDefinition,
+    new_view_metadata,
+    read_view_metadata,
+    write_view_metadata,
+)
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.format.storage.object_store.memory_stores import google_in_memory

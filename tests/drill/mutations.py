@@ -1347,17 +1347,17 @@ MUTATIONS = [
     ),
     Mutation(
         "rows and bytes of a delete file change places",
-        "spark/planner/files/planned_files.py",
+        "spark/planner/files.py",
         "DeleteEntry(f.file_path, f.record_count, f.file_size_in_bytes)",
         "DeleteEntry(f.file_path, f.file_size_in_bytes, f.record_count)",
         ("tests/spark/planner/write/test_own_deletes.py",),
     ),
     Mutation(
         "who does not know the token is answered",
-        "spark/planner/transport/transport.py",
+        "spark/planner/transport.py",
         "if not known:",
         "if known is None:",
-        ("tests/spark/planner/transport/test_transport.py",),
+        ("tests/spark/planner/test_transport.py",),
     ),
     # spark/planner/changes
     Mutation(
@@ -1584,10 +1584,10 @@ MUTATIONS = [
     # format/spec/view
     Mutation(
         "a view has two queries in one dialect",
-        "format/spec/view/view.py",
+        "format/spec/view.py",
         "lowered = dialect.lower()",
         "lowered = dialect",
-        ("tests/format/spec/view/test_view.py",),
+        ("tests/format/spec/test_view.py",),
     ),
     # spark/planner
     Mutation(
@@ -1608,10 +1608,10 @@ MUTATIONS = [
     # spark/planner/streams
     Mutation(
         "offsets in checkpoints may be text",
-        "spark/planner/streams/streams.py",
+        "spark/planner/streams.py",
         "if version != _VERSION or tuple(map(type, fields)) != (int, int, bool):",
         "if version != _VERSION:",
-        ("tests/spark/planner/streams/test_offset.py",),
+        ("tests/spark/planner/test_offset.py",),
     ),
     # spark/planner/table
     Mutation(

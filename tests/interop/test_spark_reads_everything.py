@@ -15,7 +15,7 @@ import pytest
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
-from icecomb.spark.planner.files.planned_files import MOST_POSITIONS
+from icecomb.spark.planner.files import MOST_POSITIONS
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.format.rows.parquet_file import data_file_from_parquet
 from tests.interop.test_file_formats import FORMATS, SCHEMA, frame

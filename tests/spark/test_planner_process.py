@@ -114,7 +114,7 @@ def _catalog(spark, metastore, tmp_path, catalog, code):
 
 CUT_OFF = """
 import os
-from icecomb.spark.planner.transport import transport
+from icecomb.spark.planner import transport
 from icecomb.spark.planner.__main__ import main
 def converse(self, requests, connection):
     for line in requests:

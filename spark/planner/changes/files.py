@@ -34,7 +34,7 @@ from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Operation, ancestors_of
-from icecomb.spark.planner.files.delete_files import position_delete_files
+from icecomb.spark.planner.files import position_delete_files
 from icecomb.spark.planner.table.change_columns import (
     CHANGELOGS,
     CHANGES,

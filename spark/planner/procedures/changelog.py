@@ -41,7 +41,7 @@ from icecomb.spark.planner.changes.files import (
     changed_snapshots,
     older_than_lineage,
 )
-from icecomb.spark.planner.files.planned_files import HadoopLocations
+from icecomb.spark.planner.files import HadoopLocations
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import procedure
 from icecomb.spark.schema import check_has_type, spark_type, sql_type

@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.property.table_property import (
     SPLIT_LOOKBACK,
@@ -21,9 +23,8 @@ from icecomb.format.spec.transform import BucketTransform, IdentityTransform, Ti
 from icecomb.format.spec.types import NANO_TYPES, UUIDType
 from icecomb.format.statistics.statistics_file import BLOB_TYPE, newest_statistics
 from icecomb.spark.partitioning import spark_transform
-from icecomb.spark.planner.changes.files import Changelog
-from icecomb.spark.planner.changes.planned import ChangedFiles
-from icecomb.spark.planner.files.planned_files import (
+from icecomb.spark.planner.changes.files import Changelog, stated_rows
+from icecomb.spark.planner.files import (
     HadoopLocations,
     PlannedFiles,
     PositionsOfFiles,
@@ -43,7 +44,7 @@ from icecomb.spark.planner.scan.predicates import row_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
 from icecomb.spark.planner.session.group_rewrites import named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
-from icecomb.spark.planner.table.change_columns import CHANGELOGS
+from icecomb.spark.planner.table.change_columns import CHANGELOGS, CHANGES
 from icecomb.spark.planner.table.selectors import MOVED_ROWS
 from icecomb.spark.planner.table.states import TableState, TableStates
 from icecomb.spark.schema import check_has_type, spark_type
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionField, PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.types import IcebergType
-    from icecomb.spark.planner.protocol.scans import SplitHints
+    from icecomb.spark.planner.changes.files import FileChange
+    from icecomb.spark.planner.protocol.scans import PlannedFile, SplitHints
 
 
 class Scans:
@@ -453,3 +455,40 @@ class ScanMetrics:
             "positionalDeleteFiles": seen.positional_delete_files,
             "skippedDeleteFiles": seen.skipped_delete_files,
         }
+
+
+class ChangedFiles(PlannedFiles):
+    """The files of a changelog; see `PlannedFiles`."""
+
+    def __init__(
+        self, state: TableState, request: PlanScan, log: Changelog, split_size: int
+    ) -> None:
+        super().__init__(state, request, _ChangedPositions(state, log), split_size)
+        self._changes = log.changes
+        self._changelog = state.metadata_table or CHANGES
+        self._read_ids = {str(field_id) for field_id in request.field_ids}
+
+    def _planned(self, task: FileScanTask) -> PlannedFile:
+        change = self._changes[id(task.file)]
+        constants = change.constants(self._changelog)
+        own = {i: value for i, value in constants.items() if i in self._read_ids}
+        planned = super()._planned(task)
+        return replace(planned, constants={**planned.constants, **own})
+
+
+class _ChangedPositions(PositionsOfFiles):
+    """Deleted positions that also exclude the unchanged rows of partly changed files."""
+
+    def __init__(self, state: TableState, log: Changelog) -> None:
+        super().__init__(state, log.tasks)
+        self._changes: Mapping[int, FileChange] = log.changes
+
+    def of(self, task: FileScanTask) -> int | None:
+        change = self._changes[id(task.file)]
+        if change.rows is None:
+            return super().of(task)
+        left_out = np.ones(stated_rows(change.file), np.bool_)
+        left_out[change.rows] = False
+        positions = np.flatnonzero(left_out)
+        # if every row of the file changed, there are no positions to send
+        return self._keep(positions) if len(positions) else None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import NoSuchViewError, UnsupportedError
-from icecomb.format.spec.view.view import VIEW_FORMAT_VERSION, with_properties
+from icecomb.format.spec.view import VIEW_FORMAT_VERSION, with_properties
 from icecomb.spark.planner.protocol.catalogs import Done, Dropped
 from icecomb.spark.planner.protocol.tables import Exists, TableName, TableNames
 from icecomb.spark.planner.protocol.views import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import REPEATED_FILE_OR_COPY, CommitFailedError, ValidationError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
-from icecomb.spark.planner.files.planned_files import decode_positions
+from icecomb.spark.planner.files import decode_positions
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
 from icecomb.spark.planner.table.audit import CommitTarget
 from icecomb.spark.planner.write.written_files import delete_file

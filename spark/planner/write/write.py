@@ -31,7 +31,7 @@ from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import MAIN_BRANCH, is_ancestor
 from icecomb.spark.partitioning import name_path, transform_parts
-from icecomb.spark.planner.files.planned_files import HadoopLocations
+from icecomb.spark.planner.files import HadoopLocations
 from icecomb.spark.planner.options import Options
 from icecomb.spark.planner.protocol.catalogs import Done
 from icecomb.spark.planner.protocol.writes import (

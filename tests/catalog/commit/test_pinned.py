@@ -14,7 +14,7 @@ from icecomb.catalog.commit.pinned import later
 from icecomb.catalog.commit.pointer import MetadataVersion, ViewMetadataVersion
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
-from icecomb.format.spec.view.view import ViewDefinition, new_view_metadata, with_properties
+from icecomb.format.spec.view import ViewDefinition, new_view_metadata, with_properties
 
 ROWS = pa.table({"id": pa.array([1], pa.int64())})
 

@@ -30,8 +30,7 @@ from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import DayTransform
 from icecomb.format.spec.types import NestedField, TimestampType
-from icecomb.format.spec.view.view import ViewDefinition, new_view_metadata
-from icecomb.format.spec.view.view_json import write_view_metadata
+from icecomb.format.spec.view import ViewDefinition, new_view_metadata, write_view_metadata
 from icecomb.format.storage.file_io import FileIO
 
 SCHEMA = Schema((NestedField(1, "ts", TimestampType()),))

@@ -18,8 +18,12 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.sort import SortOrder
 from icecomb.format.spec.types import IntegerType, NestedField
-from icecomb.format.spec.view.view import ViewDefinition, new_view_metadata
-from icecomb.format.spec.view.view_json import read_view_metadata, write_view_metadata
+from icecomb.format.spec.view import (
+    ViewDefinition,
+    new_view_metadata,
+    read_view_metadata,
+    write_view_metadata,
+)
 from icecomb.format.storage.file_io import FileIO, create_own
 
 SCHEMA = Schema(NestedField(1, "n", IntegerType()))

@@ -18,7 +18,7 @@ from icecomb.catalog.java import find_java, find_javac
 from icecomb.catalog.metastore.server_jar import pyspark_jars
 from icecomb.spark.jar import bridge_jar
 from icecomb.spark.planner.protocol.message import PROTOCOL
-from icecomb.spark.planner.transport.transport import NONCE, proof
+from icecomb.spark.planner.transport import NONCE, proof
 
 
 def test_a_module_in_the_working_directory_is_not_run(tmp_path: Path) -> None:

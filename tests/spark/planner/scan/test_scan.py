@@ -21,7 +21,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.spark.planner.files.planned_files import encode_positions
+from icecomb.spark.planner.files import encode_positions
 from icecomb.spark.planner.write.write import _only_proven_failures
 from tests.spark.planner.protocol import NAMESPACE, Planner, named
 

@@ -19,7 +19,7 @@ from icecomb.format.spec.types import (
     StructType,
     TimestampNanoType,
 )
-from icecomb.spark.planner.files import planned_files
+from icecomb.spark.planner import files
 from icecomb.spark.schema import iceberg_schema
 from tests.spark.planner.protocol import NAMESPACE, Planner, named
 
@@ -59,7 +59,7 @@ def test_deleted_positions_of_vectors_come_with_the_plan(table, planner):
 def test_too_many_positions_stay_in_the_vectors_which_have_places_of_their_own(
     table, planner, monkeypatch
 ):
-    monkeypatch.setattr(planned_files, "MOST_POSITIONS", 2)
+    monkeypatch.setattr(files, "MOST_POSITIONS", 2)
     plan = planner.plan(planner.load("t"))
     vectors = {v["offset"]: v for v in plan["delete_files"]}
     known = table.inspect.delete_files().to_pylist()

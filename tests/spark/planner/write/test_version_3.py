@@ -17,7 +17,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.spark.planner.files.planned_files import encode_positions
+from icecomb.spark.planner.files import encode_positions
 from tests.spark.planner.protocol import NAMESPACE, Planner
 
 COMMANDS = ("delete", "update", "merge")

@@ -11,7 +11,7 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import UNPACKED
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.rows.values.scan_task import FileScanTask
-from icecomb.spark.planner.files.delete_files import ReadDeleteFiles
+from icecomb.spark.planner.files import ReadDeleteFiles
 
 
 def found(rows: int, stated: int) -> Any:

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField, StringType
-from icecomb.format.spec.view.view import (
+from icecomb.format.spec.view import (
     UnknownRepresentation,
     ViewDefinition,
+    new_view_location,
     new_view_metadata,
     replace_view,
+    view_from_json,
+    view_to_json,
     with_properties,
 )
-from icecomb.format.spec.view.view_json import new_view_location, view_from_json, view_to_json
 
 SQL = "SELECT\n    COUNT(1), CAST(event_ts AS DATE)\nFROM events\nGROUP BY 2"
 # The metadata file after the second statement in the specification's appendix

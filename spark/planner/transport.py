@@ -5,20 +5,21 @@ protocol. Both sides prove that they know a token, which neither sends, as other
 machine can connect to the port and, when this process has died, listen at it. The bridge sends a
 nonce; the planner answers with one of its own and ``proof("planner", ...)`` in one line; the bridge
 sends ``proof("bridge", ...)`` and is greeted by a line, so that it knows that its connection is
-served before it sends what must not be sent twice. Long lists travel in pages, see `pages`.
+served before it sends what must not be sent twice. Long lists travel in pages, see `lines_of`.
 Closing a connection, or the client's side of it, cancels its request; see `cancellation`.
 """
 
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import secrets
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO, Any, Final, TypeAlias
 
@@ -27,7 +28,6 @@ from icecomb.format.cancellation import Cancellation, cancellable, check_wanted
 from icecomb.format.errors import IcecombError
 from icecomb.format.printable_text import printable_lines
 from icecomb.spark.planner.protocol.message import PROTOCOL
-from icecomb.spark.planner.transport.pages import line_of, lines_of, page_of, read_message
 
 Answer: TypeAlias = "Generator[dict[str, Any], None, Any] | Any"
 """The result as JSON; a generator yields pages of its lists and returns the rest."""
@@ -40,6 +40,9 @@ NONCE: Final = 32
 """Hexadecimal digits of each side's nonce."""
 TOKEN_S: Final = 5.0
 _PAUSE_S: Final = 0.2
+_LONG: Final = 100
+_PAGE_CHARACTERS: Final = 1 << 20
+_PAGE: Final = b'{"page":'
 
 
 class Server:
@@ -286,3 +289,87 @@ class Hangups:
         self._selector.unregister(connection)
         if ended:
             key.data.cancel()
+
+
+def read_message(line: bytes, following: Iterable[bytes], body: str) -> dict[str, Any]:
+    """Read the rest of a message whose first line was read.
+
+    Args:
+        following: The lines after it; only those of the message are consumed.
+        body: The member that holds the lists.
+    """
+    rest = iter(following)
+    pages: list[bytes] = []
+    # consume all before parsing any: even after an error, the next line starts a new message
+    while line.startswith(_PAGE):
+        pages.append(line)
+        line = next(rest, b"")
+    if not line.endswith(b"\n"):
+        raise ValueError("a message is cut off")
+    message: dict[str, Any] = json.loads(line)
+    lists: dict[str, list[Any]] = {}
+    pages.reverse()
+    while pages:
+        for name, elements in json.loads(pages.pop())["page"].items():
+            lists.setdefault(name, []).extend(elements)
+    if lists and body in message:
+        message[body] = {**message[body], **lists}
+    return message
+
+
+def lines_of(message: Mapping[str, Any], body: str) -> Iterator[bytes]:
+    """Yield the lines of a message, with line feeds: pages of the long lists, then the rest.
+
+    A page is a line ``{"page": {"files": [...]}}``: parts to append to lists of the message's body.
+    Pages come before the message, so that a list can be sent while it is produced, before its
+    length is known, and no line, and no text on either side, grows with the number of files.
+    """
+    content = message[body]
+    if not isinstance(content, dict):
+        yield line_of(message)
+        return
+    long = {
+        name: value
+        for name, value in content.items()
+        if isinstance(value, list) and _is_long(value)
+    }
+    for name, elements in long.items():
+        yield from _element_pages(name, elements)
+    short = {name: value for name, value in content.items() if name not in long}
+    yield line_of({**message, body: short})
+
+
+def page_of(lists: Mapping[str, Any]) -> bytes:
+    """Return the line of a page with parts of lists."""
+    return line_of({"page": lists})
+
+
+def line_of(message: Mapping[str, Any]) -> bytes:
+    """Return the line of a message without pages."""
+    return f"{_text(message)}\n".encode("ascii")
+
+
+def _is_long(elements: Sequence[Any]) -> bool:
+    texts = sum(len(element) for element in elements if isinstance(element, str))
+    return len(elements) > _LONG or texts > _PAGE_CHARACTERS
+
+
+def _element_pages(name: str, elements: Sequence[Any]) -> Iterator[bytes]:
+    page: list[str] = []
+    size = 0
+    for element in elements:
+        text = _text(element)
+        if page and size + len(text) > _PAGE_CHARACTERS:
+            yield _page(name, page)
+            page, size = [], 0
+        page.append(text)
+        size += len(text)
+    yield _page(name, page)
+
+
+def _page(name: str, elements: Sequence[str]) -> bytes:
+    return f'{{"page":{{{_text(name)}:[{",".join(elements)}]}}}}\n'.encode("ascii")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.spark.planner.streams.streams import StreamOffset
+from icecomb.spark.planner.streams import StreamOffset
 
 
 def test_an_offset_is_read_back() -> None:

@@ -19,9 +19,16 @@ import pytest
 from icecomb.format.cancellation import Cancellation, pause
 from icecomb.format.errors import NoSuchTableError, OperationCanceledError
 from icecomb.spark.planner.protocol.message import PROTOCOL
-from icecomb.spark.planner.transport import transport
-from icecomb.spark.planner.transport.pages import lines_of, read_message
-from icecomb.spark.planner.transport.transport import NONCE, Hangups, Server, answer, proof
+from icecomb.spark.planner.transport import (
+    NONCE,
+    Hangups,
+    Server,
+    answer,
+    lines_of,
+    proof,
+    read_message,
+    transport,
+)
 
 TOKEN = "5ec7e7"  # noqa: S105 - of a planner that lives for one test
 
@@ -201,7 +208,7 @@ def test_many_strangers_do_not_keep_the_bridge_out(server):
 FEW_DESCRIPTORS = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
-import icecomb.spark.planner.transport.transport as transport
+import icecomb.spark.planner.transport as transport
 transport._MAX_STRANGERS = 1000
 transport.TOKEN_S = 2.0
 import icecomb.spark.planner.__main__ as m

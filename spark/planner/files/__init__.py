@@ -1,1 +1,0 @@
-"""Data and delete files as the bridge is given them."""

@@ -1,1 +1,0 @@
-"""The loopback socket and its pages."""
