@@ -26,7 +26,8 @@ from icecomb.format.relocation.relocation import Relocation
 from icecomb.format.relocation.route import LocationChange, MovedFile, joined
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import metadata_folder, read_metadata_json
-from icecomb.format.storage.file_io import copy_file, create_own
+from icecomb.format.storage.file_io import copy_file
+from icecomb.format.storage.file_system import create_own
 from icecomb.format.storage.location import led_out, plain_texts
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from icecomb.format.errors import CorruptFileError, ValidationError, reason_of
 from icecomb.format.input_limit import whole_number
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from icecomb.format.manifests.schema import MANIFEST_FILE_NAMES, manifest_file_type
-from icecomb.format.storage.file_io import create_own
+from icecomb.format.storage.file_system import create_own
 from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from icecomb.format.spec.types import (
     PrimitiveType,
     StructType,
 )
-from icecomb.format.storage.file_io import create_own
+from icecomb.format.storage.file_system import create_own
 
 if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec

@@ -17,7 +17,7 @@ from icecomb.format.property.table_property import METADATA_CODEC, METADATA_PATH
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.read_back import check_table
 from icecomb.format.spec.values.temporal import human_timestamptz
-from icecomb.format.storage.file_io import create_own
+from icecomb.format.storage.file_system import create_own
 from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:

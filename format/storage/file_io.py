@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import (
-    FileAlreadyExistsError,
     FileIOError,
     IcecombError,
     NoSuchFileError,
@@ -428,20 +427,6 @@ class FileIO:
             same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
             system = self._open.setdefault(scheme, same or factory(self.properties))
         return system
-
-
-def create_own(io: FileIO, location: str, data: bytes) -> None:
-    """Create a file; treat an existing one with the same bytes as created by this call.
-
-    A proxy in between may send a request twice, and the response to the second says that the file
-    exists. If several writers use one name, equal bytes prove nothing: no other writer may use it,
-    or equal bytes must be as good.
-    """
-    try:
-        io.create(location, data)
-    except FileAlreadyExistsError:
-        if io.read(location) != data:
-            raise
 
 
 def copy_file(io: FileIO, location: str, target: str) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
 
+    from icecomb.format.storage.file_io import FileIO
+
 DRAFT_PATTERN: Final = r"\.(?:.+\.)?[0-9a-f]{32}\.tmp"
 """Pattern of the names that `draft_name` makes; the Java code uses it, too."""
 _DRAFT: Final = re.compile(DRAFT_PATTERN, re.DOTALL)
@@ -226,3 +228,17 @@ def state_unknown(location: str, lost: IcecombError) -> FileStateUnknownError:
         hint="Check whether it exists before you repeat the operation; it may appear late.",
         path=location,
     )
+
+
+def create_own(io: FileIO, location: str, data: bytes) -> None:
+    """Create a file; treat an existing one with the same bytes as created by this call.
+
+    A proxy in between may send a request twice, and the response to the second says that the file
+    exists. If several writers use one name, equal bytes prove nothing: no other writer may use it,
+    or equal bytes must be as good.
+    """
+    try:
+        io.create(location, data)
+    except FileAlreadyExistsError:
+        if io.read(location) != data:
+            raise

@@ -65,8 +65,8 @@ from icecomb.format.errors import (
 )
 from icecomb.format.input_limit import check_json
 from icecomb.format.rows.parquet.own_table import OwnTable
-from icecomb.format.storage.file_io import FileIO, create_own
-from icecomb.format.storage.file_system import FileStatus
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import FileStatus, create_own
 from icecomb.format.storage.location import plain_texts
 
 if TYPE_CHECKING:

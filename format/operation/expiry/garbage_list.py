@@ -26,7 +26,7 @@ from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.spec.metadata_file import metadata_folder
-from icecomb.format.storage.file_io import create_own
+from icecomb.format.storage.file_system import create_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -24,7 +24,8 @@ from icecomb.format.spec.view import (
     read_view_metadata,
     write_view_metadata,
 )
-from icecomb.format.storage.file_io import FileIO, create_own
+from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.file_system import create_own
 
 SCHEMA = Schema(NestedField(1, "n", IntegerType()))
 
