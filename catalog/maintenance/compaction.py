@@ -26,12 +26,11 @@ from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.file_group import FileGroup, plan_groups
 from icecomb.format.maintenance.group_conflict import RewriteStart
-from icecomb.format.maintenance.group_copier import is_large_enough
+from icecomb.format.maintenance.group_copier import SourceMetrics, is_large_enough
 from icecomb.format.maintenance.group_replacement import GroupReplacement
 from icecomb.format.maintenance.group_rewriter import GroupRewriter, RewrittenGroup
 from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
-from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.operation import snapshot_producer as written_schema
 from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol, runtime_checkable
 
-from icecomb.format.avro.codec import decompressor
 from icecomb.format.avro.container import (
     MAGIC,
     SYNC_SIZE,
     damage_of,
+    decompressor,
     parsed_schema,
     read_header,
 )

@@ -24,9 +24,8 @@ from icecomb.format.inspect.partition_statistics import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.rows.avro.reader import AvroReader
-from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.reader import ParquetReader
-from icecomb.format.rows.parquet.writer import ParquetFileWriter
+from icecomb.format.rows.parquet.writer import ParquetFileWriter, ParquetOptions
 from icecomb.format.rows.values.arrow_projection import Projection
 from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.values.partition_union import partition_union

@@ -8,25 +8,29 @@ that their writer chose.
 from __future__ import annotations
 
 import io as memory
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count, repeat
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError
+from icecomb.format.expressions.manifest_metrics import METRICS
 from icecomb.format.maintenance.row_origin import RowOrigins, row_key
-from icecomb.format.maintenance.source_metrics import SourceMetrics
-from icecomb.format.manifests.manifest import DataFile, FileFormat
+from icecomb.format.manifests.columns import mappings
+from icecomb.format.manifests.manifest import DataFile, FileFormat, ManifestContent
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.property.table_property import COPY_MIN_ROW_GROUP_BYTES
-from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import BLOOM, GROUP_ROWS, NotCopyableError, RawFooter
 from icecomb.format.rows.parquet.row_group_copy import CopiedDataFile, CopyOptions, FileLayout
-from icecomb.format.rows.parquet.writer import parquet_paths
+from icecomb.format.rows.parquet.writer import ParquetOptions, parquet_paths
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, bounds, column_types
 from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE, lineage
@@ -44,8 +48,8 @@ if TYPE_CHECKING:
     from icecomb.format.rows.write.location_provider import LocationProvider
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.partition import PartitionSpec
+    from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
-
 
 _WITHOUT_BLOOM: Final = (BooleanType, VariantType)
 """The types whose columns have no bloom filters."""
@@ -504,3 +508,52 @@ def _has_no_values(file: DataFile, number: int) -> bool:
 def _of(file: DataFile, name: str) -> Mapping[int, Any]:
     found: Mapping[int, Any] | None = getattr(file, name)
     return found or {}
+
+
+class SourceMetrics:
+    """The metrics of some files of a snapshot, as manifests state them.
+
+    Planning leaves them out, because they are not needed for most files. Manifests are read for
+    them once per run, when the first group is copied.
+    """
+
+    def __init__(self, io: FileIO, snapshot: Snapshot, paths: Collection[str]) -> None:
+        self._io = io
+        self._snapshot = snapshot
+        self._paths = paths
+        self._lock = Lock()
+        self._found: list[dict[str, pa.Array]] = []
+        self._places: Mapping[str, tuple[int, int]] | None = None
+
+    def of(self, file: DataFile) -> DataFile:
+        """Return a file with its metrics, or unchanged if it is not one of `paths`."""
+        with self._lock:
+            if self._places is None:
+                self._places = self._read()
+        place = self._places.get(file.file_path)
+        if place is None:
+            return file
+        columns, row = self._found[place[0]], place[1]
+        values: dict[str, Any] = {
+            name: mappings(columns[name].slice(row, 1))[0] for name in METRICS
+        }
+        return replace(file, **values)
+
+    def _read(self) -> Mapping[str, tuple[int, int]]:
+        places: dict[str, tuple[int, int]] = {}
+        wanted = pa.array(self._paths, pa.string())
+        manifests = [
+            manifest
+            for manifest in read_manifests(self._io, self._snapshot)
+            if manifest.content is ManifestContent.DATA and manifest.has_live_files()
+        ]
+        for columns in read_each_columns(self._io, manifests, lambda _: None, METRICS):
+            check_wanted()
+            paths = columns.column("file_path")
+            rows = pc.indices_nonzero(pc.and_(columns.live, pc.is_in(paths, wanted)))
+            if not len(rows):
+                continue
+            for row, path in enumerate(paths.take(rows).to_pylist()):
+                places[path] = len(self._found), row
+            self._found.append({name: columns.column(name).take(rows) for name in METRICS})
+        return places

@@ -16,11 +16,10 @@ from icecomb.format.arrow.plain_layout import without_hidden_nulls
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.maintenance.file_group import FileGroup
-from icecomb.format.maintenance.group_copier import GroupCopier
+from icecomb.format.maintenance.group_copier import GroupCopier, SourceMetrics
 from icecomb.format.maintenance.rewrite_options import CopyMode
 from icecomb.format.maintenance.row_order import RowOrder
 from icecomb.format.maintenance.row_origin import RowOrigins, with_origins
-from icecomb.format.maintenance.source_metrics import SourceMetrics
 from icecomb.format.property.table_property import DATA_FORMAT
 from icecomb.format.rows.parquet.raw_footer import NotCopyableError
 from icecomb.format.rows.read.arrow_scan import ArrowScan

@@ -21,7 +21,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.deletes.position_delete import Positions, distinct
 from icecomb.format.rows.write.file_settings import FileSettings
-from icecomb.format.rows.write.rolling_writer import OpenDataFile
+from icecomb.format.rows.write.partition_writer import OpenDataFile
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.temporary_file import keeping

@@ -55,8 +55,7 @@ from icecomb.format.manifests.reader import (
 )
 from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE_IDS
 from icecomb.format.rows.values.scan_task import FileScanTask
-from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
-from icecomb.format.scan.equality_ranges import comparable_columns
+from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex, comparable_columns
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import PrimitiveType

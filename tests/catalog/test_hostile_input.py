@@ -15,7 +15,7 @@ import pytest
 
 from icecomb.catalog.migrate.source.hive_type import parse_hive_type
 from icecomb.catalog.paimon.type_parser import parse_type as parse_paimon_type
-from icecomb.format.avro.codec import compressor, decompressor, inflated, unpacked, unsnapped
+from icecomb.format.avro.container import compressor, decompressor, inflated, unpacked, unsnapped
 from icecomb.format.errors import (
     ConfigurationError,
     CorruptFileError,

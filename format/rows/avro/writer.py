@@ -15,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from icecomb.format.avro.arrow_encoder import encode_rows
-from icecomb.format.avro.codec import compressor
-from icecomb.format.avro.container import header_bytes
+from icecomb.format.avro.container import compressor, header_bytes
 from icecomb.format.avro.encoder import encode_long
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.property.table_property import AVRO_CODEC, AVRO_LEVEL
-from icecomb.format.rows.parquet.options import compression_level
+from icecomb.format.rows.parquet.writer import compression_level
 from icecomb.format.rows.values.arrow_metrics import ArrowMetrics
 from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.write.file_settings import DataFileWriter, FileSettings

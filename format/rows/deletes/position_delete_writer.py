@@ -24,7 +24,7 @@ from icecomb.format.property.table_property import (
     DELETE_TARGET_FILE_BYTES,
 )
 from icecomb.format.rows.deletes.position_delete import Positions, only_target
-from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.parquet.writer import ParquetOptions
 from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, MetricsMode
 from icecomb.format.rows.values.metadata_columns import (
     DELETE_FILE_PATH,
@@ -34,7 +34,7 @@ from icecomb.format.rows.values.metadata_columns import (
 from icecomb.format.rows.write.file_options import delete_properties, load_file_options
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.location_provider import load_location_provider
-from icecomb.format.rows.write.rolling_writer import OpenDataFile, RollingWriter
+from icecomb.format.rows.write.partition_writer import OpenDataFile, RollingWriter
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.partition import partition_key
 from icecomb.format.spec.schema import Schema

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
-from icecomb.format.avro.codec import unpacked
-from icecomb.format.avro.container import damage_of
+from icecomb.format.avro.container import damage_of, unpacked
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.input_limit import check_json, unpacked_bytes
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
-from icecomb.format.avro.codec import inflated, unpacked, unsnapped
+from icecomb.format.avro.container import inflated, unpacked, unsnapped
 from icecomb.format.avro.varint import read_varint
 from icecomb.format.input_limit import unpacked_bytes
 from icecomb.format.rows.values.statistics import ChunkStatistics

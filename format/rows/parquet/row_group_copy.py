@@ -32,7 +32,6 @@ from icecomb.format.rows.parquet.compact_protocol import (
     read_struct,
 )
 from icecomb.format.rows.parquet.footer import parquet_metrics
-from icecomb.format.rows.parquet.options import ParquetOptions
 from icecomb.format.rows.parquet.raw_footer import (
     BLOOM,
     BLOOM_LENGTH,
@@ -74,12 +73,13 @@ from icecomb.format.rows.parquet.raw_footer import (
     RawFooter,
     enclosed,
 )
+from icecomb.format.rows.parquet.writer import ParquetOptions
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
 from icecomb.format.rows.values.arrow_values import reading_cast
 from icecomb.format.rows.values.data_metrics import Metrics
 from icecomb.format.rows.values.statistics import logical_type
 from icecomb.format.rows.write.file_settings import FileSettings
-from icecomb.format.rows.write.rolling_writer import OpenDataFile, writing
+from icecomb.format.rows.write.partition_writer import OpenDataFile, writing
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.property.property import flag, optional_number
-from icecomb.format.rows.parquet.options import ParquetOptions
+from icecomb.format.rows.parquet.writer import ParquetOptions
 from icecomb.format.rows.write.file_settings import FileOptions
 
 if TYPE_CHECKING:

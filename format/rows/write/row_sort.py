@@ -26,7 +26,7 @@ from icecomb.format.arrow.batch_stream import stream
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.process import has_ended, machine
-from icecomb.format.rows.write.rolling_writer import writing
+from icecomb.format.rows.write.partition_writer import writing
 from icecomb.format.rows.write.row_key import KeyComparison, RowKey
 from icecomb.format.storage.temporary_file import cannot_keep
 

@@ -44,7 +44,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_list import write_manifest_list
 from icecomb.format.manifests.writer import ManifestWriter
 from icecomb.format.rows.values.scan_task import FileScanTask, plan_task_groups
-from icecomb.format.scan.equality_ranges import comparable_columns
+from icecomb.format.scan.delete_index import comparable_columns
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata

@@ -18,6 +18,7 @@ import pytest
 
 from icecomb.format.cancellation import Cancellation, pause
 from icecomb.format.errors import NoSuchTableError, OperationCanceledError
+from icecomb.spark.planner import transport
 from icecomb.spark.planner.protocol.message import PROTOCOL
 from icecomb.spark.planner.transport import (
     NONCE,
@@ -27,7 +28,6 @@ from icecomb.spark.planner.transport import (
     lines_of,
     proof,
     read_message,
-    transport,
 )
 
 TOKEN = "5ec7e7"  # noqa: S105 - of a planner that lives for one test

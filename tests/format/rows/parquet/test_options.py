@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.rows.parquet.options import BloomFilter, ParquetOptions
+from icecomb.format.rows.parquet.writer import BloomFilter, ParquetOptions
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
