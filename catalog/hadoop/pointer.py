@@ -241,7 +241,7 @@ class HadoopPointer:
             )
         processes, tickets = self._locks
         if processes.take(held):
-            return waited or (base is not None and self._has_next(base))
+            return waited or (base is not None and self._files.find(_number(base) + 1) is not None)
         return tickets.let_pass(held) or waited
 
     def wait_in_queue(self, base: MetadataVersion) -> bool:
@@ -277,9 +277,6 @@ class HadoopPointer:
                 hint="Keep the table in a metastore, or update the store's software.",
                 table=self._name,
             )
-
-    def _has_next(self, base: MetadataVersion) -> bool:
-        return self._files.find(_number(base) + 1) is not None
 
     def _missing(self) -> NoSuchTableError:
         return NoSuchTableError(

@@ -131,8 +131,8 @@ class SnapshotProducer(ABC):
         """
 
     def is_staged(self, base: TableMetadata) -> bool:
-        """Return whether all branches stay as they are."""
-        return self.stage_only or is_staged(base, self.snapshot_properties)
+        """Return whether all branches stay as they are: the snapshot is on none of them."""
+        return self.stage_only or (is_audited(base) and WAP_ID in self.snapshot_properties)
 
     @property
     def snapshot_id(self) -> int:
@@ -652,11 +652,6 @@ ONTO_PARENT: Final = "icecomb.onto-parent"
 def is_audited(metadata: TableMetadata) -> bool:
     """Return whether the table's property `WAP_ENABLED` is true."""
     return WAP_ENABLED.of(metadata.properties)
-
-
-def is_staged(metadata: TableMetadata, snapshot_properties: Mapping[str, str]) -> bool:
-    """Return whether an operation with these snapshot properties is staged, on no branch."""
-    return is_audited(metadata) and WAP_ID in snapshot_properties
 
 
 def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:

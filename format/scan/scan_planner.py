@@ -301,7 +301,8 @@ class ScanPlanner:
 
     def _index_deletes(self, manifests: Sequence[ManifestFile]) -> DeleteFileIndex:
         chosen: list[_ChosenDeletes] = []
-        for manifest, columns in zip(manifests, self._delete_columns(manifests), strict=True):
+        decoded = read_each_columns(self._io, manifests, self._spec, DELETE_STATISTICS)
+        for manifest, columns in zip(manifests, decoded, strict=True):
             found = self._spec_filter(manifest.partition_spec_id, self._doubts.of(columns))
             mask = _and(
                 columns.live, evaluate(found.partition, partition_columns(columns, found.spec))
@@ -325,9 +326,6 @@ class ScanPlanner:
         )
         key = ("delete index", tuple(types.items()), *keys)
         return cache.derived(key, lambda: _delete_index(chosen, types))
-
-    def _delete_columns(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestColumns]:
-        return read_each_columns(self._io, manifests, self._spec, DELETE_STATISTICS)
 
     def _select_all(
         self, manifests: Sequence[ManifestFile], deletes: DeleteFileIndex

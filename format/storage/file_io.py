@@ -131,11 +131,29 @@ class FileIO:
 
     def served_by(self, location: str) -> FileSystem:
         """Return the file system that serves a location, for features of one kind of storage."""
-        return self._of(location)
+        scheme = self.scheme_of(location)
+        system = self._open.get(scheme)
+        if system is None:
+            factory = _FILE_SYSTEMS.get(scheme)
+            if factory is None:
+                known = f"Known schemes: {', '.join(sorted(_FILE_SYSTEMS))}."
+                raise UnsupportedError(
+                    f"No file system serves {scheme}: locations, such as {location}",
+                    hint=known
+                    if _SCHEME.match(location)
+                    else f"fs.defaultFS names that file system: write file://{location} for a "
+                    f"local file. {known}.",
+                    path=location,
+                )
+            # a storage with several schemes is opened once
+            held = [*self._open.items()]
+            same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
+            system = self._open.setdefault(scheme, same or factory(self.properties))
+        return system
 
     def read(self, location: str) -> bytes:
         """Read a whole file."""
-        return self._of(location).read(location)
+        return self.served_by(location).read(location)
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Open a seekable file for reading ranges; the caller closes it.
@@ -145,14 +163,14 @@ class FileIO:
             size: Length in bytes, if a manifest states it: it saves a request to remote storage,
                 and a missing file, or one of another length, is noticed when it is read.
         """
-        return self._of(location).open_input(location, size)
+        return self.served_by(location).open_input(location, size)
 
     def open_to_copy(self, location: str) -> BinaryIO:
         """Open a file to copy it; the caller closes it.
 
         On local disks a link of another user is not followed: a private file would be copied.
         """
-        return self._of(location).open_to_copy(location)
+        return self.served_by(location).open_to_copy(location)
 
     def create(self, location: str, data: bytes) -> None:
         """Create a file, and the folders above it.
@@ -164,7 +182,7 @@ class FileIO:
         Raises:
             FileAlreadyExistsError: If the name is taken; nothing is changed.
         """
-        self._of(location).create(location, data)
+        self.served_by(location).create(location, data)
 
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Create a file piece by piece: `with io.create_stream(x) as out: out.write(...)`.
@@ -175,7 +193,7 @@ class FileIO:
         Raises:
             FileAlreadyExistsError: If the name is taken, at the start or at the end.
         """
-        return self._of(location).create_stream(location)
+        return self.served_by(location).create_stream(location)
 
     def prepare(
         self, location: str, data: bytes, *, replace: bool = False
@@ -193,7 +211,7 @@ class FileIO:
                 the new ones. Only for files nobody depends on: of two concurrent writers the last
                 one wins, and after an error either content may be there.
         """
-        return self._of(location).prepare(location, data, replace=replace)
+        return self.served_by(location).prepare(location, data, replace=replace)
 
     def side_by_side(self, location: str) -> AbstractContextManager[None]:
         """Create small files concurrently inside the block, where that is faster.
@@ -205,7 +223,7 @@ class FileIO:
         Args:
             location: Any location in the storage.
         """
-        return self._of(location).side_by_side()
+        return self.served_by(location).side_by_side()
 
     def replaces_nothing(self, location: str) -> bool:
         """Return whether exactly one of several writers that create the same file succeeds.
@@ -219,7 +237,7 @@ class FileIO:
         Raises:
             FileIOError: If it cannot be determined.
         """
-        return self._of(location).replaces_nothing(location)
+        return self.served_by(location).replaces_nothing(location)
 
     def at_once(self, location: str) -> int:
         """Return the useful number of concurrent requests: 1 for storage without a network.
@@ -227,7 +245,7 @@ class FileIO:
         Args:
             location: Any location in the storage.
         """
-        return self._of(location).at_once
+        return self.served_by(location).at_once
 
     def each(
         self,
@@ -263,7 +281,7 @@ class FileIO:
         Args:
             location: A folder that may be read.
         """
-        return self._of(location).folder_lock(location)
+        return self.served_by(location).folder_lock(location)
 
     def delete(self, locations: str | Iterable[str]) -> None:
         """Delete files; missing ones are ignored, and a folder is an error.
@@ -289,11 +307,11 @@ class FileIO:
 
     def exists(self, location: str) -> bool:
         """Return whether there is a file of this name; a folder does not count."""
-        return self._of(location).exists(location)
+        return self.served_by(location).exists(location)
 
     def size(self, location: str) -> int:
         """Return a file's length in bytes."""
-        return self._of(location).size(location)
+        return self.served_by(location).size(location)
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
         """Yield all files in the folder `prefix` and below, folder by folder in order of name.
@@ -301,7 +319,7 @@ class FileIO:
         Object stores, which have no folders, list them in order of whole keys. A folder that does
         not exist has no files. Links to folders are not followed.
         """
-        return self._of(prefix).list(prefix)
+        return self.served_by(prefix).list(prefix)
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file within one storage: durably, atomically and without overwriting.
@@ -311,8 +329,8 @@ class FileIO:
             NoSuchFileError: If there is no `source`.
             FileStateUnknownError: If the rename may have happened or may still happen.
         """
-        system = self._of(source)
-        if self._of(target) is not system:
+        system = self.served_by(source)
+        if self.served_by(target) is not system:
             raise UnsupportedError(
                 f"Cannot rename {source} to {target}: they are on different file systems",
                 hint="Copy the file, then delete the old one.",
@@ -322,7 +340,7 @@ class FileIO:
 
     def is_folder(self, location: str) -> bool:
         """Return whether there is a folder of this name."""
-        return self._of(location).is_folder(location)
+        return self.served_by(location).is_folder(location)
 
     def check_writable(self, location: str) -> None:
         """Check that the user may create files in a folder, as far as storage tells without trying.
@@ -331,7 +349,7 @@ class FileIO:
             FileIOError: If that is denied.
             NoSuchFileError: If there is no such folder.
         """
-        self._of(location).check_writable(location)
+        self.served_by(location).check_writable(location)
 
     def folders(self, location: str) -> Sequence[str]:
         """Return the sorted names of the folders in a folder; links do not count.
@@ -339,7 +357,7 @@ class FileIO:
         Raises:
             NoSuchFileError: If there is no such folder.
         """
-        return self._of(location).folders(location)
+        return self.served_by(location).folders(location)
 
     def folder_tree(self, location: str) -> Iterator[str]:
         """Return a folder and all folders below it, each after those in it; links do not count.
@@ -359,7 +377,7 @@ class FileIO:
 
         A folder that does not exist is empty.
         """
-        return self._of(location).entries(location)
+        return self.served_by(location).entries(location)
 
     def create_folder(self, location: str) -> None:
         """Create a folder, and those above it.
@@ -367,7 +385,7 @@ class FileIO:
         Raises:
             FileAlreadyExistsError: If the name is taken.
         """
-        self._of(location).create_folder(location)
+        self.served_by(location).create_folder(location)
 
     def delete_folder(self, location: str) -> bool:
         """Delete a folder if it is empty; return whether it was.
@@ -375,18 +393,18 @@ class FileIO:
         Raises:
             NoSuchFileError: If there is no such folder.
         """
-        return self._of(location).delete_folder(location)
+        return self.served_by(location).delete_folder(location)
 
     def undeletable_folder(self, location: str) -> str | None:
         """Return the folder, this one or one in it, that stays although its files can be deleted.
 
         On HDFS that is a folder that has snapshots; None if none is known.
         """
-        return self._of(location).undeletable_folder(location)
+        return self.served_by(location).undeletable_folder(location)
 
     def filesystem(self, location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """Return the storage as an Arrow file system, and the path of `location` in it."""
-        return self._of(location).filesystem(location)
+        return self.served_by(location).filesystem(location)
 
     def scheme_of(self, location: str) -> str:
         """Return a location's scheme, or that of `fs.defaultFS` if it has none, in lower case."""
@@ -404,29 +422,8 @@ class FileIO:
     ) -> Iterable[tuple[FileSystem, Sequence[str]]]:
         found: dict[FileSystem, list[str]] = {}
         for location in [locations] if isinstance(locations, str) else locations:
-            found.setdefault(self._of(location), []).append(location)
+            found.setdefault(self.served_by(location), []).append(location)
         return found.items()
-
-    def _of(self, location: str) -> FileSystem:
-        scheme = self.scheme_of(location)
-        system = self._open.get(scheme)
-        if system is None:
-            factory = _FILE_SYSTEMS.get(scheme)
-            if factory is None:
-                known = f"Known schemes: {', '.join(sorted(_FILE_SYSTEMS))}."
-                raise UnsupportedError(
-                    f"No file system serves {scheme}: locations, such as {location}",
-                    hint=known
-                    if _SCHEME.match(location)
-                    else f"fs.defaultFS names that file system: write file://{location} for a "
-                    f"local file. {known}.",
-                    path=location,
-                )
-            # a storage with several schemes is opened once
-            held = [*self._open.items()]
-            same = next((one for name, one in held if _FILE_SYSTEMS.get(name) is factory), None)
-            system = self._open.setdefault(scheme, same or factory(self.properties))
-        return system
 
 
 def copy_file(io: FileIO, location: str, target: str) -> None:
