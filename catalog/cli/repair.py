@@ -227,10 +227,10 @@ def relocate(
 
     Exit code 3 if files are missing, or have another length than stated.
     """
-    from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
     from icecomb.catalog.hadoop.catalog import absolute
     from icecomb.catalog.identifier import database_and_table
     from icecomb.catalog.maintenance import backup
+    from icecomb.format.spec.metadata_file import METADATA_SUFFIXES
 
     if not metadata_file.endswith(METADATA_SUFFIXES):
         raise click.UsageError(

@@ -41,7 +41,12 @@ from icecomb.format.property.table_property import (
     METADATA_DELETE_AFTER_COMMIT,
 )
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.metadata_file import clock_skew, metadata_folder
+from icecomb.format.spec.metadata_file import (
+    METADATA_SUFFIXES,
+    clock_skew,
+    metadata_folder,
+    read_metadata,
+)
 from icecomb.format.spec.own_folders import OwnFolders
 
 if TYPE_CHECKING:
@@ -380,9 +385,6 @@ def _has_table(io: FileIO, metadata: TableMetadata) -> bool:
 
     Rows that are written to a folder of the table's own cannot be taken for another table's.
     """
-    from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
-    from icecomb.format.spec.metadata_file import read_metadata
-
     with suppress(IcecombError, OSError):
         for file in io.entries(f"{metadata.location}/metadata").files:
             if file.location.endswith(METADATA_SUFFIXES):

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar
 
-from icecomb.catalog.commit.version_name import version_of
-
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -106,7 +104,7 @@ class ViewMetadataVersion:
 
 def _number(location: str) -> int:
     """Return the number in the name of a metadata file, which each commit raises; else -1."""
-    from icecomb.format.spec.metadata_file import metadata_version
+    from icecomb.format.spec.metadata_file import metadata_version, version_of
 
     version = version_of(location)
     return metadata_version(location) if version is None else version

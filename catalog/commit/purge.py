@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from icecomb.catalog.commit.version_name import VERSION_HINT, version_of
 from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
+from icecomb.format.spec.metadata_file import VERSION_HINT, read_metadata, version_of
 from icecomb.format.spec.own_folders import OwnFolders, outside_text
 
 if TYPE_CHECKING:
@@ -71,8 +71,6 @@ def purge(io: FileIO, metadata_location: str, folders: Sequence[str], unneeded: 
 
     Unreadable files are skipped: the rest is deleted nevertheless. Folders stay.
     """
-    from icecomb.format.spec.metadata_file import read_metadata
-
     try:
         metadata = read_metadata(io, metadata_location)
     except IcecombError:

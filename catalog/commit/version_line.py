@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, UNPUBLISHED, version_of
 from icecomb.format.errors import CorruptFileError, NoSuchFileError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import (
+    METADATA_SUFFIXES,
+    UNPUBLISHED,
     metadata_folder,
     metadata_version,
     read_metadata,
     read_metadata_document,
+    version_of,
 )
 
 if TYPE_CHECKING:

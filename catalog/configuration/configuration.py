@@ -27,7 +27,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.configuration.catalog_property import Properties, Setting
+from icecomb.catalog.configuration.catalog_property import (
+    HADOOP_CONF_DIR,
+    HIVE_CONF_DIR,
+    MEANING,
+    Properties,
+    Setting,
+    check_names,
+)
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import shown, similar
 
@@ -134,7 +141,6 @@ def load_configuration(
             files here.
     """
     from icecomb.catalog.configuration.catalog_file import catalog_file_paths, read_catalog_files
-    from icecomb.catalog.configuration.catalog_property import check_names
 
     variables = os.environ if environment is None else environment
     catalogs = read_catalog_files(catalog_file_paths(variables)).catalogs
@@ -208,7 +214,6 @@ def _names(environment: Mapping[str, str]) -> Iterator[str]:
 def _from_site_files(
     near: Mapping[str, Setting], prefixes: tuple[str, ...], environment: Mapping[str, str]
 ) -> dict[str, Setting]:
-    from icecomb.catalog.configuration.catalog_property import HADOOP_CONF_DIR, HIVE_CONF_DIR
     from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
 
     named = (near.get(known.key) for known in (HADOOP_CONF_DIR, HIVE_CONF_DIR))
@@ -232,8 +237,6 @@ def _from_site_files(
 
 def _meant(stated: Mapping[str, Setting], prefixes: tuple[str, ...]) -> dict[str, Setting]:
     """Map Hadoop's and Hive's settings to those of a catalog."""
-    from icecomb.catalog.configuration.catalog_property import MEANING
-
     settings: dict[str, Setting] = {}
     for key, one in stated.items():
         if key.startswith(prefixes) and one.value:

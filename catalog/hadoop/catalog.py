@@ -12,7 +12,6 @@ from icecomb.catalog.catalog import Catalog
 from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version, settle
 from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.commit.static_pointer import StaticPointer
-from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.catalog.configuration.catalog_property import WAREHOUSE
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.hadoop.table_folder import TableFolder
@@ -36,6 +35,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.spec.metadata_file import METADATA_SUFFIXES, read_metadata
 from icecomb.format.storage.file_io import FileIO
 
 if TYPE_CHECKING:
@@ -213,7 +213,6 @@ class HadoopCatalog(Catalog):
             ValidationError: If its property ``write.metadata.path`` is set, or it names files of
                 this machine that a table on the warehouse's storage may not.
         """
-        from icecomb.format.spec.metadata_file import read_metadata
         from icecomb.format.storage.location import check_local_names
 
         parts = self._free_name(identifier)

@@ -24,12 +24,6 @@ from icecomb.catalog.commit.pointer import (
     Outcome,
     Unknown,
 )
-from icecomb.catalog.commit.version_name import (
-    METADATA_SUFFIXES,
-    VERSION_HINT,
-    VERSION_NUMBER,
-    version_of,
-)
 from icecomb.catalog.configuration.catalog_property import (
     FOLDER_LOCK_INTERVAL,
     FOLDER_LOCK_PATIENCE,
@@ -51,6 +45,16 @@ from icecomb.format.errors import (
 )
 from icecomb.format.holding import is_interrupt
 from icecomb.format.shell_command import shell_command
+from icecomb.format.spec.metadata_file import (
+    METADATA_SUFFIXES,
+    VERSION_HINT,
+    VERSION_NUMBER,
+    compression_marker,
+    metadata_bytes,
+    read_metadata,
+    read_metadata_json,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from icecomb.format.holding import Holding
@@ -155,7 +159,6 @@ class HadoopPointer:
 
     def _load_newest(self) -> MetadataVersion:
         from icecomb.format.property.table_property import METADATA_DELETE_AFTER_COMMIT
-        from icecomb.format.spec.metadata_file import read_metadata
 
         location = self.locate()
         self._files.check_unambiguous(location, self._name)
@@ -173,7 +176,6 @@ class HadoopPointer:
         ``write.metadata.compression-codec`` applies from the commit after the one that sets it.
         """
         from icecomb.format.property.table_property import METADATA_PATH
-        from icecomb.format.spec.metadata_file import compression_marker
 
         self._check_lock()
         if METADATA_PATH.key in metadata.properties:
@@ -202,8 +204,6 @@ class HadoopPointer:
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
         """Implement `MetadataPointer.swap`."""
-        from icecomb.format.spec.metadata_file import metadata_bytes
-
         version = _number(new)
         # most writers that are too late find out here, before they send anything; where requests
         # are slow, the one that writes the file tells as well
@@ -321,8 +321,6 @@ class HadoopPointer:
 
     def _is_of_this_table(self, expected: MetadataVersion) -> bool:
         """Return whether the base still exists; a re-created table has new files and uuid."""
-        from icecomb.format.spec.metadata_file import read_metadata_json
-
         try:
             text = read_metadata_json(self._io, expected.location)
         except NoSuchFileError:
@@ -378,7 +376,6 @@ class HadoopPointer:
     def _after(self, error: IcecombError, new: MetadataVersion) -> Outcome:
         """Determine the outcome of a failed write; raise ``error`` if no file exists."""
         from icecomb.format.spec.metadata import TableMetadata
-        from icecomb.format.spec.metadata_file import read_metadata_json
 
         try:
             found = read_metadata_json(self._io, new.location)
@@ -473,8 +470,6 @@ class VersionFiles:
 
     def check_unambiguous(self, location: str, table: str) -> None:
         """Refuse a version of which another file has different contents: CorruptFileError."""
-        from icecomb.format.spec.metadata_file import read_metadata_json
-
         version = version_of(location)
         if version is None:
             return

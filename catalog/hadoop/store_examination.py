@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import FileIOError, IcecombError
-from icecomb.format.storage.object_store.file_system import ObjectFileSystem
+from icecomb.format.storage.object_store.file_system import (
+    ObjectFileSystem,
+    probe_object,
+    replaces_nothing,
+)
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS
 
 if TYPE_CHECKING:
@@ -91,8 +95,6 @@ def _latency(place: ObjectPlace, warehouse: str) -> Finding:
 def _written(
     place: ObjectPlace, warehouse: str, attempts: int, *, in_folders: bool
 ) -> Iterator[Finding]:
-    from icecomb.format.storage.object_store.file_system import probe_object, replaces_nothing
-
     client = place.client
     try:
         with probe_object(client, place.key, warehouse.rstrip("/"), attempts) as (key, location):

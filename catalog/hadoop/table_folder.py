@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.purge import purge_files, reachable_files
-from icecomb.catalog.commit.version_name import METADATA_SUFFIXES, UNPUBLISHED, version_of
 from icecomb.format.errors import FileIOError, NoSuchFileError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.property.table_property import DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORE_PATH
+from icecomb.format.spec.metadata_file import METADATA_SUFFIXES, UNPUBLISHED, version_of
 from icecomb.format.storage.location import linked_texts, plain_texts
 
 if TYPE_CHECKING:

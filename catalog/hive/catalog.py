@@ -46,7 +46,7 @@ from icecomb.catalog.identifier import (
     parts_of,
 )
 from icecomb.catalog.table.definition import Draft, TableDefinition
-from icecomb.catalog.table.table import Table
+from icecomb.catalog.table.table import Table, tables_in_folder
 from icecomb.catalog.view.view import View
 from icecomb.format.argument import check_flags, checked_members, property_texts
 from icecomb.format.cancellation import rest
@@ -327,7 +327,6 @@ class HiveCatalog(Catalog):
         """
         from icecomb.catalog.commit.purge import check_no_folder_table, unneeded_by
         from icecomb.catalog.commit.version_line import other_lines
-        from icecomb.catalog.table.table import tables_in_folder
         from icecomb.format.spec.metadata_file import read_metadata
 
         try:

@@ -25,7 +25,7 @@ from icecomb.catalog.report.finding import Finding, Severity
 from icecomb.format.errors import IcecombError, MetastoreError
 from icecomb.format.property.table_property import HIVE_LOCK
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.metadata_file import clock_skew
+from icecomb.format.spec.metadata_file import clock_skew, read_metadata
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
@@ -37,8 +37,6 @@ _SHOWN: Final = 5
 
 def examine_table(catalog: HiveCatalog, identifier: Name) -> Iterator[Finding]:
     """Return the problems of a table, each with its remedy."""
-    from icecomb.format.spec.metadata_file import read_metadata
-
     entry = catalog.client.table(*database_and_table(identifier))
     location = pointed_at(entry)
     try:
@@ -176,7 +174,6 @@ def _came_back(
     catalog: HiveCatalog, now: TableMetadata, history: Mapping[str, str], current: str
 ) -> Callable[[TrailFile], bool]:
     """Return a check whether the snapshots that a file added are in the table again."""
-    from icecomb.format.spec.metadata_file import read_metadata
 
     @cache  # files of one fork parted from the table at one version
     def read(location: str) -> TableMetadata | None:

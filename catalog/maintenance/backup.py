@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.catalog.maintenance.table_path import file_list
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import (
@@ -25,7 +24,7 @@ from icecomb.format.errors import (
 from icecomb.format.relocation.relocation import Relocation
 from icecomb.format.relocation.route import LocationChange, MovedFile, joined
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.metadata_file import metadata_folder, read_metadata_json
+from icecomb.format.spec.metadata_file import METADATA_SUFFIXES, metadata_folder, read_metadata_json
 from icecomb.format.storage.file_io import copy_file
 from icecomb.format.storage.file_system import create_own
 from icecomb.format.storage.location import led_out, plain_texts

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from icecomb.catalog.commit.version_name import METADATA_SUFFIXES
 from icecomb.catalog.report.progress import THREADS
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
+from icecomb.format.spec.metadata_file import METADATA_SUFFIXES
 from icecomb.format.storage.file_system import DRAFT_PATTERN, FileStatus, is_draft
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.catalog.commit.version_line import Relation, VersionLine, table_folder
-from icecomb.catalog.commit.version_name import version_of
 from icecomb.catalog.maintenance.engine import Engine
 from icecomb.catalog.maintenance.folder_listing import (
     LOCAL_LISTING,
@@ -44,6 +43,7 @@ from icecomb.format.spec.metadata_file import (
     metadata_version,
     read_metadata,
     read_metadata_document,
+    version_of,
 )
 from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.location import linked_texts

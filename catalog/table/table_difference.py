@@ -15,7 +15,7 @@ from icecomb.catalog.table.field_difference import (
     FieldPosition,
     field_differences,
 )
-from icecomb.format.spec.schema import children
+from icecomb.format.spec.schema import children, walk
 from icecomb.format.spec.snapshot import ancestors_of
 
 if TYPE_CHECKING:
@@ -241,8 +241,6 @@ def _kind(was: Any, is_: Any) -> str:
 
 
 def _positions(schema: Schema) -> Iterator[FieldPosition]:
-    from icecomb.format.spec.schema import walk
-
     for field in walk(schema.as_struct()):
         parent = schema.find_parent_id(field.field_id)
         path = schema.find_column_name(field.field_id) or field.name

@@ -15,7 +15,7 @@ from icecomb.format.argument import check_flags, checked_int, property_texts
 from icecomb.format.errors import CommitFailedError, IcecombError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation
-from icecomb.format.row_changes.write_target import NoChange
+from icecomb.format.row_changes.write_target import NoChange, WriteTarget
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId
 from icecomb.format.spec.change.update import Changes, update_table_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH, is_ancestor
@@ -159,7 +159,6 @@ class Transaction(RowOperations, MetadataOperations):
             ValidationError: If a file does not fit, or the transaction is over.
         """
         from icecomb.format.row_changes.table_append import append_files
-        from icecomb.format.row_changes.write_target import WriteTarget
 
         check_flags(stage_only=stage_only)
         target = WriteTarget(self.io, self.metadata, branch, snapshot_properties or {})

@@ -31,7 +31,7 @@ from icecomb.format.property.table_property import (
 from icecomb.format.rows.values.metadata_columns import METADATA_COLUMNS, bind_rows, metadata_column
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
-from icecomb.format.spec.column_history import reading_schema
+from icecomb.format.spec.column_history import reading_schema, unlike_in_table
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import Snapshot
@@ -420,7 +420,6 @@ class TableScan:
             field_ids: Field ids of columns.
         """
         from icecomb.format.scan.column_ranges import COUNTED, column_ranges
-        from icecomb.format.spec.column_history import unlike_in_table
 
         schema = self.schema()
         unlike = unlike_in_table(self.metadata, schema)

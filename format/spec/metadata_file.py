@@ -29,6 +29,18 @@ COMPRESSION_MARKERS: Final = {"none": "", "uncompressed": "", "gzip": ".gz"}
 _NUMBERED: Final = re.compile(r"(v?)([0-9]{1,18})(?:-.*|\.gz)?\.metadata\.json(?:\.gz)?")
 """Names of metadata files, both of tables in folders and of catalogs."""
 _VERSION: Final = re.compile("[0-9]{1,18}")
+METADATA_SUFFIXES: Final = (".metadata.json", ".metadata.json.gz")
+"""Suffixes of metadata files' names, in any kind of table."""
+VERSION_HINT: Final = "version-hint.text"
+VERSION_NUMBER: Final = r"(0|[1-9][0-9]{0,17})"
+UNPUBLISHED: Final = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json(\.gz)?"
+)
+"""Names of metadata that Iceberg Java wrote for a file-system table and has not renamed yet."""
+
+_FOLDER_NAME: Final = re.compile(
+    rf"v{VERSION_NUMBER}(?:\.gz)?\.metadata\.json|v{VERSION_NUMBER}\.metadata\.json\.gz"
+)
 
 
 def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> TableMetadata:
@@ -228,6 +240,12 @@ def metadata_version(location: str) -> int:
     name = location.rsplit("/", 1)[-1]
     head, dash, _ = name.partition("-")
     return int(head) if dash and _VERSION.fullmatch(head) else -1
+
+
+def version_of(location: str) -> int | None:
+    """Return the version in a file-system table's metadata file name; None for other names."""
+    match = _FOLDER_NAME.fullmatch(location.rpartition("/")[2])
+    return int(match[1] or match[2]) if match else None
 
 
 _ALLOWED_MS: Final = 60_000

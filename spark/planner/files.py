@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icecomb.format.errors import ConfigurationError, CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
-from icecomb.format.rows.deletes.position_delete import only_target
+from icecomb.format.rows.deletes.position_delete import PositionDeletes, only_target
 from icecomb.format.rows.deletes.vector_reader import check_stated_rows
 from icecomb.format.rows.values.metadata_columns import LINEAGE, PARTITION
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from icecomb.format.rows.deletes.position_delete import PositionDeletes
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.types import IcebergType
 
@@ -257,8 +256,6 @@ class PositionsOfFiles:
         self.too_many = sum(files.values()) > MOST_POSITIONS
         self._reader: PositionDeletes | None = None
         if files and not self.too_many:
-            from icecomb.format.rows.deletes.position_delete import PositionDeletes
-
             self._reader = PositionDeletes(state.io)
 
     def of(self, task: FileScanTask) -> int | None:

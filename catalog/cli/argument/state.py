@@ -17,7 +17,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.spec.snapshot import MAIN_BRANCH
+from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRefType
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
@@ -54,7 +54,6 @@ class State:
     def snapshot(self, metadata: TableMetadata) -> Snapshot | None:
         """Return the snapshot; None only if the table, or its main branch, has none yet."""
         from icecomb.format.operation.snapshot_management import RefEdit
-        from icecomb.format.spec.snapshot import SnapshotRefType
 
         if self.at is not None:
             return metadata.snapshot_as_of(self.at)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from icecomb.catalog.cli.output.terminal import printable_json, write_json, write_line
 from icecomb.catalog.report.finding import Finding
 from icecomb.format.printable_text import printable
-from icecomb.format.spec.values.temporal import iso_timestamp
+from icecomb.format.spec.values.temporal import human_date, iso_timestamp, iso_timestamp_ns
 from icecomb.format.storage.temporary_file import cannot_keep
 
 if TYPE_CHECKING:
@@ -343,8 +343,6 @@ def _has_nanoseconds(kind: pa.DataType) -> bool:
 
 def _value(scalar: Any) -> Any:
     import pyarrow as pa
-
-    from icecomb.format.spec.values.temporal import human_date, iso_timestamp, iso_timestamp_ns
 
     if not scalar.is_valid:
         return None
