@@ -140,7 +140,18 @@ class ManifestWriter:
     def add_encoded(self, entry: EncodedEntry) -> None:
         """Write an entry that `EntryEncoder` made for such a manifest."""
         self._out.add_encoded(entry.record)
-        self._count(entry)
+        status, sequence_number = entry.status, entry.sequence_number
+        self._files[status] += 1
+        self._rows[status] += max(entry.record_count, 0)  # below zero stands for an unknown count
+        if status is not _DELETED and not entry.has_exact_bounds:
+            self._has_exact_bounds = False
+        if status is not _DELETED and sequence_number is not None:
+            least = self._min_sequence_number
+            self._min_sequence_number = (
+                sequence_number if least is None else min(least, sequence_number)
+            )
+        for summary, value in zip(self._summaries, entry.partition, strict=True):
+            summary.add(value)
 
     def size(self) -> int:
         """Return the approximate length so far, in bytes."""
@@ -208,20 +219,6 @@ class ManifestWriter:
         self.add_encoded(
             EncodedEntry(encoded, status, file.record_count, sequence_number, partition, exact)
         )
-
-    def _count(self, entry: EncodedEntry) -> None:
-        status, sequence_number = entry.status, entry.sequence_number
-        self._files[status] += 1
-        self._rows[status] += max(entry.record_count, 0)  # below zero stands for an unknown count
-        if status is not _DELETED and not entry.has_exact_bounds:
-            self._has_exact_bounds = False
-        if status is not _DELETED and sequence_number is not None:
-            least = self._min_sequence_number
-            self._min_sequence_number = (
-                sequence_number if least is None else min(least, sequence_number)
-            )
-        for summary, value in zip(self._summaries, entry.partition, strict=True):
-            summary.add(value)
 
 
 def check_entry(file: DataFile, content: ManifestContent, spec: PartitionSpec) -> None:
