@@ -147,15 +147,15 @@ _REMARKS: Final = {
     ),
 }
 """What Hive may show otherwise of files."""
-_LETTERS: Final = {
+_TOKEN_LETTERS: Final = {
     TokenKind.WORD: "w",
     TokenKind.NAME: "n",
     TokenKind.TEXT: "t",
     TokenKind.BYTES: "b",
     TokenKind.NUMBER: "1",
 }
-_CHECK: Final = re.compile(r"\(\)")
-_DEFAULT: Final = re.compile(r"[-+]?1|t|b|wt?|w\(\)")
+_CHECK_TOKENS: Final = re.compile(r"\(\)")
+_DEFAULT_TOKENS: Final = re.compile(r"[-+]?1|t|b|wt?|w\(\)")
 
 
 def table_findings(table: HiveTable, choices: Choices) -> Iterable[Finding]:
@@ -413,7 +413,7 @@ class FileRemarks:
 
 def drop_statement(table: HiveTable, constraint: Constraint) -> str:
     """Return the statement that drops a constraint."""
-    return f"ALTER TABLE {_name(table)} DROP CONSTRAINT {printed_name(constraint.name)}"
+    return f"ALTER TABLE {_table_name(table)} DROP CONSTRAINT {printed_name(constraint.name)}"
 
 
 def add_statement(table: HiveTable, constraint: Constraint) -> str:
@@ -428,31 +428,31 @@ def add_statement(table: HiveTable, constraint: Constraint) -> str:
     )
     if constraint.kind in {"NOT NULL", "DEFAULT", "CHECK"}:
         # Hive stores the parentheses of a check with it.
-        said = f"{constraint.kind} {_expression(constraint)}".rstrip()
+        said = f"{constraint.kind} {_constraint_expression(constraint)}".rstrip()
         if not constraint.columns:
-            return f"ALTER TABLE {_name(table)} ADD {named} {said} {state}"
+            return f"ALTER TABLE {_table_name(table)} ADD {named} {said} {state}"
         (column,) = constraint.columns
         types = {one.name: one.type for one in (*table.storage.columns, *table.partition_keys)}
         name = printed_name(column)
         change = f"{name} {name} {printed_type(types.get(column.lower(), ''))}"
-        return f"ALTER TABLE {_name(table)} CHANGE COLUMN {change} {named} {said} {state}"
-    said = f"{constraint.kind} ({_list(constraint.columns)})"
+        return f"ALTER TABLE {_table_name(table)} CHANGE COLUMN {change} {named} {said} {state}"
+    said = f"{constraint.kind} ({_names(constraint.columns)})"
     if constraint.kind == "FOREIGN KEY":
         said += (
-            f" REFERENCES {printed_name(*constraint.parent)} ({_list(constraint.parent_columns)})"
+            f" REFERENCES {printed_name(*constraint.parent)} ({_names(constraint.parent_columns)})"
         )
-    return f"ALTER TABLE {_name(table)} ADD {named} {said} {state}"
+    return f"ALTER TABLE {_table_name(table)} ADD {named} {said} {state}"
 
 
-def _name(table: HiveTable) -> str:
+def _table_name(table: HiveTable) -> str:
     return printed_name(table.database, table.name)
 
 
-def _list(names: Iterable[str]) -> str:
+def _names(names: Iterable[str]) -> str:
     return ", ".join(map(printed_name, names))
 
 
-def _expression(constraint: Constraint) -> str:
+def _constraint_expression(constraint: Constraint) -> str:
     """Return a constraint's expression, or `LEFT_OUT` if it is not surely one that Hive has.
 
     That is in parentheses for a check; a default is a constant or the call of a function.
@@ -463,14 +463,14 @@ def _expression(constraint: Constraint) -> str:
     if "\\" in text or not is_whole(re.sub("['\"]", "", text)):
         return LEFT_OUT
     try:
-        outer = _outer(text)
+        outer = _outer_tokens(text)
     except IcecombError:
         return LEFT_OUT
-    known = _CHECK if constraint.kind == "CHECK" else _DEFAULT
+    known = _CHECK_TOKENS if constraint.kind == "CHECK" else _DEFAULT_TOKENS
     return text if known.fullmatch(outer) else LEFT_OUT
 
 
-def _outer(text: str) -> str:
+def _outer_tokens(text: str) -> str:
     """Return one letter for each token outside of parentheses, which stand for their contents."""
     depth, outer = 0, ""
     for token in tokens(text, of_spark=True):
@@ -478,6 +478,6 @@ def _outer(text: str) -> str:
         if depth < 0:
             return ""
         if depth == 0 and token.kind is not TokenKind.END:
-            outer += token.value if token.kind is TokenKind.SIGN else _LETTERS[token.kind]
+            outer += token.value if token.kind is TokenKind.SIGN else _TOKEN_LETTERS[token.kind]
         depth += token.is_sign("(")
     return outer if depth == 0 else ""
