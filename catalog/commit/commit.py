@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from uuid import uuid4
 
 from icecomb.catalog.commit.pointer import (
     Committed,
     MetadataPointer,
     MetadataVersion,
     Outcome,
+    Owner,
     Pointer,
     Unknown,
     V,
@@ -39,19 +41,16 @@ from icecomb.format.property.table_property import (
     COMMIT_RETRIES,
     COMMIT_TOTAL_TIMEOUT,
     METADATA_DELETE_AFTER_COMMIT,
+    METADATA_PATH,
 )
 from icecomb.format.shell_command import shell_command
-from icecomb.format.spec.metadata_file import (
-    METADATA_SUFFIXES,
-    clock_skew,
-    metadata_folder,
-    read_metadata,
-)
-from icecomb.format.spec.own_folders import OwnFolders
+from icecomb.format.spec.metadata_file import clock_skew, metadata_folder
+from icecomb.format.spec.own_folders import OwnFolders, named_folders
 
 if TYPE_CHECKING:
     from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.view import ViewMetadata
     from icecomb.format.storage.file_io import FileIO
 
 M = TypeVar("M")
@@ -369,27 +368,70 @@ def check_new_files(guard: WriteGuard, io: FileIO, metadata: TableMetadata) -> N
     from icecomb.format.rows.write.location_provider import data_folder
 
     folders = (data_folder(metadata.location, metadata.properties), metadata_folder(metadata))
-    vouched = guard.own_folders()
+    _check_folders(guard, io, metadata, folders)
+
+
+def check_new_data_folder(
+    owner: Owner, io: FileIO, before: TableMetadata | None, metadata: TableMetadata
+) -> None:
+    """Refuse to have new data files go where, once committed, only the metadata file says.
+
+    What the metadata before said may stay: only new files are refused there.
+    """
+    from icecomb.format.rows.write.location_provider import data_folder
+
+    folder = data_folder(metadata.location, metadata.properties)
+    if before is None or folder != data_folder(before.location, before.properties):
+        _check_folders(owner, io, metadata, [folder])
+
+
+def check_metadata_folder(
+    owner: Owner,
+    io: FileIO,
+    before: TableMetadata | ViewMetadata,
+    metadata: TableMetadata | ViewMetadata,
+) -> None:
+    """Refuse to write new metadata where only the file before it says.
+
+    Whoever commits vouches for what that did not name.
+    """
+    named = METADATA_PATH.of(metadata.properties) or metadata.location
+    if named in named_folders(before):
+        _check_folders(owner, io, metadata, [metadata_folder(metadata)])
+
+
+def _check_folders(
+    owner: Owner, io: FileIO, metadata: TableMetadata | ViewMetadata, folders: Sequence[str]
+) -> None:
+    vouched = owner.own_folders()
     try:
-        OwnFolders(vouched, metadata, io.properties).check_new_files(guard.name, folders)
+        OwnFolders(vouched, metadata, io.properties).check_new_files(owner.name, folders)
     except ValidationError:
-        # a table that is opened by another path, a copied or a registered one
-        if not _has_table(io, metadata):
+        if not _is_opened_folder(owner, io, metadata.location):
             raise
         known = [*vouched, metadata.location]
-        OwnFolders(known, metadata, io.properties).check_new_files(guard.name, folders)
+        OwnFolders(known, metadata, io.properties).check_new_files(owner.name, folders)
 
 
-def _has_table(io: FileIO, metadata: TableMetadata) -> bool:
-    """Return whether the location has metadata of this table.
+def _is_opened_folder(owner: Owner, io: FileIO, location: str) -> bool:
+    """Return whether a location is the folder of a table by another path, a mount or a router.
 
-    Rows that are written to a folder of the table's own cannot be taken for another table's.
+    A new file in one of them is seen in the other: anything that is there already, as a uuid or a
+    copy of metadata, may be of another table.
     """
-    with suppress(IcecombError, OSError):
-        for file in io.entries(f"{metadata.location}/metadata").files:
-            if file.location.endswith(METADATA_SUFFIXES):
-                return read_metadata(io, file.location).table_uuid == metadata.table_uuid
-    return False
+    folder = next(iter(owner.own_folders()), None)
+    if not folder:
+        return False
+    name = f"metadata/.same-folder.{uuid4().hex}.tmp"
+    mark = f"{folder.rstrip('/')}/{name}"
+    try:
+        io.create(mark, b"")
+        return io.exists(f"{location.rstrip('/')}/{name}")
+    except (IcecombError, OSError):
+        return False
+    finally:
+        with suppress(IcecombError, OSError):
+            io.delete([mark])
 
 
 def check_format_version(name: str, metadata: TableMetadata, properties: Mapping[str, str]) -> None:

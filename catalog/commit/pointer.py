@@ -154,24 +154,28 @@ V = TypeVar("V", bound=Version)
 M_contra = TypeVar("M_contra", contravariant=True)
 
 
-class WriteGuard(Protocol):
-    """A check whether a table may be changed."""
+class Owner(Protocol):
+    """A table or view whose catalog vouches for its folders."""
 
     @property
     def name(self) -> str:
-        """The table's name, for messages."""
+        """The name of the table or view, for messages."""
+
+    def own_folders(self) -> Sequence[str]:
+        """Return the folders of the table or view, its location first; see `OwnFolders`.
+
+        What only the metadata file says is not among them.
+        """
+
+
+class WriteGuard(Owner, Protocol):
+    """A check whether a table may be changed."""
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Refuse, before anything is written, a table that must not be changed from here."""
 
     def check_deletable(self, metadata: TableMetadata) -> None:
         """Refuse to delete files of a table whose files may be those of another table."""
-
-    def own_folders(self) -> Sequence[str]:
-        """Return the folders of the table, its location first; see `OwnFolders`.
-
-        What only the metadata file says is not among them.
-        """
 
 
 class Pointer(Protocol[V, M_contra]):

@@ -9,7 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.catalog import Catalog
-from icecomb.catalog.commit.commit import check_commit_allowed, check_format_version, settle
+from icecomb.catalog.commit.commit import (
+    check_commit_allowed,
+    check_format_version,
+    check_new_data_folder,
+    settle,
+)
 from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.commit.static_pointer import StaticPointer
 from icecomb.catalog.configuration.catalog_property import WAREHOUSE
@@ -163,7 +168,8 @@ class HadoopCatalog(Catalog):
 
         Raises:
             ValidationError: If a location other than the folder of this name is given, the name is
-                not valid for a folder, or ``write.metadata.path`` is set.
+                not valid for a folder, ``write.metadata.path`` is set, or new files would go to a
+                folder that only the metadata would name.
         """
         parts = self._free_name(identifier)
         folder = self._folder(parts)
@@ -178,12 +184,14 @@ class HadoopCatalog(Catalog):
         pointer = self._pointer(parts)
         check_commit_allowed(pointer.name, metadata)
         check_format_version(pointer.name, metadata, self.properties)
+        check_new_data_folder(pointer, self.io, None, metadata)
         pointer.stage(None, metadata)  # refuses unsupported metadata, and writes nothing
         return Draft(parts, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
         """Implement `Catalog.publish`."""
         check_format_version(".".join(draft.identifier), metadata, self.properties)
+        check_new_data_folder(self._pointer(draft.identifier), self.io, None, metadata)
         return self._make(draft.identifier, metadata)
 
     def discard(self, draft: Draft) -> None:

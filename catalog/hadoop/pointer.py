@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.commit.commit import check_commit_allowed
+from icecomb.catalog.commit.commit import check_commit_allowed, check_new_data_folder
 from icecomb.catalog.commit.commit_queue import fair_lock
 from icecomb.catalog.commit.pointer import (
     Committed,
@@ -191,6 +191,8 @@ class HadoopPointer:
                 hint="Create a table at the other location and copy the rows into it.",
                 table=self._name,
             )
+        if base is not None:
+            check_new_data_folder(self, self._io, base.metadata, metadata)
         compression_marker(metadata)
         if base is None:
             # no folder yet: its name must not look taken to other writers

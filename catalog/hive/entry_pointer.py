@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from icecomb.catalog.commit.pointer import Conflict, Described, Outcome, Version
 from icecomb.catalog.hive.entry_change import EntryChange, Expectation
-from icecomb.catalog.hive.parameters import METADATA_LOCATION
+from icecomb.catalog.hive.parameters import METADATA_LOCATION, naming, own_folders
 from icecomb.catalog.hive.settlement import ChangeState, Observation, Poll
 from icecomb.format.errors import IcecombError, UnsupportedError
 from icecomb.format.holding import Holding
@@ -32,6 +32,9 @@ V = TypeVar("V", bound=Version)
 
 class EntryPointer(ABC, Generic[V]):
     """The base of table and view pointers; see `MetadataPointer`."""
+
+    _named: HiveTable | None = None
+    """What names the folders in the entry that was last read or written."""
 
     def __init__(
         self,
@@ -61,6 +64,12 @@ class EntryPointer(ABC, Generic[V]):
     @abstractmethod
     def load(self) -> V:
         """Implement `MetadataPointer.load`."""
+
+    def own_folders(self) -> Sequence[str]:
+        """Implement `Owner.own_folders`: those that the entry names, as it was last seen."""
+        if self._named is None:
+            self._named = naming(self._client.table(self._database, self._table))
+        return own_folders(self._named)
 
     def known(self) -> V | None:
         """Return `load`, or None if the file is lost or of an unknown version."""

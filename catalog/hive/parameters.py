@@ -58,6 +58,7 @@ from icecomb.format.spec.types import (
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.view import ViewMetadata
 
 
 METADATA_LOCATION: Final = "metadata_location"
@@ -162,7 +163,7 @@ def described(
     _describe(parameters, metadata, settings)
     storage = storage_of(entry.storage, metadata.schema(), metadata.location, by_hive=by_hive)
     altered = replace(entry, parameters=parameters, storage=storage)
-    return altered if base is None else _vouching(altered, entry, base, metadata, settings)
+    return altered if base is None else vouching(altered, entry, base, metadata, settings)
 
 
 def own_folders(entry: HiveTable) -> list[str]:
@@ -191,11 +192,11 @@ def with_folders_of(entry: HiveTable, other: HiveTable) -> HiveTable:
     return replace(entry, parameters={**kept, **named}, storage=storage)
 
 
-def _vouching(
+def vouching(
     altered: HiveTable,
     entry: HiveTable,
-    base: TableMetadata,
-    metadata: TableMetadata,
+    base: TableMetadata | ViewMetadata,
+    metadata: TableMetadata | ViewMetadata,
     settings: Mapping[str, str],
 ) -> HiveTable:
     """Return the altered entry without folders that only the file before named.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.commit.commit import check_commit_allowed
+from icecomb.catalog.commit.commit import check_commit_allowed, check_metadata_folder
 from icecomb.catalog.commit.pointer import MetadataVersion
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import (
     check_writable,
     naming,
     new_table,
-    own_folders,
     pointed,
     with_folders_of,
 )
@@ -41,7 +40,6 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
     ends_migration = False
     keeps_folders = False
-    _named: HiveTable | None = None
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_writable`."""
@@ -49,12 +47,6 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
     def check_deletable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_deletable`: what other tables need is known by file."""
-
-    def own_folders(self) -> Sequence[str]:
-        """Implement `WriteGuard.own_folders`: those that the entry names, as it was last seen."""
-        if self._named is None:
-            self._named = naming(self._client.table(self._database, self._table))
-        return own_folders(self._named)
 
     def load(self) -> MetadataVersion:
         """Load the version that the entry points at: one call to the metastore, one file."""
@@ -83,20 +75,12 @@ class HivePointer(EntryPointer[MetadataVersion]):
         ValidationError is raised if files of a migrated table might be deleted before its migration
         is finalized.
         """
-        from icecomb.format.spec.metadata_file import (
-            metadata_folder,
-            new_metadata_location,
-            write_metadata,
-        )
-        from icecomb.format.spec.own_folders import OwnFolders
+        from icecomb.format.spec.metadata_file import new_metadata_location, write_metadata
 
-        if base is not None and not self.ends_migration:
-            check_way_back_kept(self.name, base.metadata.properties, metadata.properties)
-        if base is not None and (folder := metadata_folder(metadata)) == metadata_folder(
-            base.metadata
-        ):
-            own = OwnFolders(self.own_folders(), metadata, self._io.properties)
-            own.check_new_files(self.name, [folder])
+        if base is not None:
+            if not self.ends_migration:
+                check_way_back_kept(self.name, base.metadata.properties, metadata.properties)
+            check_metadata_folder(self, self._io, base.metadata, metadata)
         location = new_metadata_location(metadata, base.location if base else None)
         write_metadata(self._io, metadata, location, base.metadata if base else None)
         return MetadataVersion(location, metadata)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from icecomb.catalog.commit.commit import check_metadata_folder
 from icecomb.catalog.commit.pointer import Described, ViewMetadataVersion
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import (
@@ -18,7 +19,9 @@ from icecomb.catalog.hive.parameters import (
     TABLE_TYPE,
     carried,
     description_of,
+    naming,
     storage_of,
+    vouching,
 )
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
@@ -46,7 +49,9 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         from icecomb.format.spec.view import read_view_metadata
 
         with view_named(self.name):
-            location = view_pointed_at(self._client.table(self._database, self._table))
+            entry = self._client.table(self._database, self._table)
+        location = view_pointed_at(entry)
+        self._named = naming(entry)
         return ViewMetadataVersion(location, read_view_metadata(self._io, location))
 
     def stage(
@@ -56,6 +61,8 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         from icecomb.format.spec.metadata_file import metadata_version
         from icecomb.format.spec.view import new_view_location, write_view_metadata
 
+        if base is not None:
+            check_metadata_folder(self, self._io, base.metadata, metadata)
         version = metadata_version(base.location) if base else -1
         location = new_view_location(metadata, version + 1)
         write_view_metadata(self._io, metadata, location)
@@ -73,13 +80,17 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
             retention=_NO_RETENTION,
             table_type="VIRTUAL_VIEW",
         )
-        return _pointed(blank, None, new, self._properties)
+        made = _pointed(blank, None, new, self._properties)
+        self._named = naming(made)
+        return made
 
     def altered(
         self, entry: HiveTable, expected: ViewMetadataVersion, new: ViewMetadataVersion
     ) -> HiveTable:
         """Implement `EntryPointer.altered`."""
-        return _pointed(entry, expected.metadata, new, self._properties)
+        altered = _pointed(entry, expected.metadata, new, self._properties)
+        self._named = naming(altered)
+        return altered
 
     def history(
         self, expected: ViewMetadataVersion | None, new: ViewMetadataVersion
@@ -160,10 +171,11 @@ def _pointed(
     schema = json.dumps(metadata.schema().to_json(), separators=(",", ":"), ensure_ascii=False)
     parameters |= description_of("current-schema", schema, settings)
     text = metadata.current_version.sql_for(_HIVE)
-    return replace(
+    altered = replace(
         entry,
         parameters=parameters,
         storage=storage_of(entry.storage, metadata.schema(), metadata.location),
         view_original_text=text,
         view_expanded_text=text,
     )
+    return altered if base is None else vouching(altered, entry, base, metadata, settings)

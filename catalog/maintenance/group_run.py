@@ -101,7 +101,7 @@ class GroupRun(ABC, Generic[G, R]):
 
     def rewrite(self, groups: Sequence[G]) -> None:
         """Rewrite and commit groups; a failed one raises unless they are committed in parts."""
-        self._table._check_new_files()  # noqa: SLF001 - the table knows its pointer
+        self._table.check_new_files()
         commits = self._grouping.max_commits
         if commits is None:
             self._all_at_once(groups)

@@ -84,7 +84,7 @@ def compute_table_stats(
     session: SketchEngine | None = None,
 ) -> ComputedTableStats:
     """Run `Maintenance.compute_table_stats`, by the engine of a session if there is one."""
-    table._check_new_files()  # noqa: SLF001 - the table knows its pointer
+    table.check_new_files()
     chosen = _snapshot(table, snapshot)
     names = None if columns is None else tuple(checked_members("columns", columns, str))
     if chosen is None:
@@ -215,7 +215,7 @@ def _known(table: Table, snapshot: Snapshot) -> str:
 def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPartitionStats:
     """Run `Maintenance.compute_partition_stats`."""
     metadata, io = table.metadata, table.io
-    table._check_new_files()  # noqa: SLF001 - the table knows its pointer
+    table.check_new_files()
     chosen = _snapshot(table, snapshot)
     counter = PartitionCounter(metadata, io)
     if not counter.keys:

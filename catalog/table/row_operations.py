@@ -59,6 +59,19 @@ class RowOperations(ABC):
     def _committed(self) -> TableMetadata:
         """Return the metadata without changes that are not committed yet."""
 
+    def check_new_files(self) -> None:
+        """Check that new files would go to folders that the catalog vouches for.
+
+        Operations do so themselves; whoever writes files by other means asks before.
+
+        Raises:
+            ValidationError: If only the metadata file names the folder; see the catalog property
+                ``own-folders.allowed-prefixes``.
+        """
+        from icecomb.catalog.commit.commit import check_new_files
+
+        check_new_files(self._pointer, self.io, self._committed())
+
     @abstractmethod
     def _widened(self, frame: pa.Schema) -> AbstractContextManager[RowOperations]:
         """Widen the table to the columns of a frame, in the commit of the returned operations."""
@@ -490,7 +503,6 @@ class RowOperations(ABC):
         Args:
             wanted: Columns to add to the table in the same commit.
         """
-        from icecomb.catalog.commit.commit import check_new_files
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
         from icecomb.format.rows.write.data_writer import missing_in_table
@@ -500,7 +512,7 @@ class RowOperations(ABC):
         with self._widened(missing) if missing else nullcontext(self) as operations:
             metadata = operations.metadata
             self._pointer.check_writable(metadata)
-            check_new_files(self._pointer, self.io, self._committed())
+            self.check_new_files()
             more = snapshot_texts(snapshot_properties)
             written = with_properties(metadata, self.write_properties)
             target = WriteTarget(operations.io, written, branch, more, case_sensitive)

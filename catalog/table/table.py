@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from icecomb.catalog.commit.commit import Producer, check_new_files, commit, newest_of
+from icecomb.catalog.commit.commit import Producer, commit, newest_of
 from icecomb.catalog.commit.pinned import Pinned
 from icecomb.catalog.commit.pointer import MetadataPointer, MetadataVersion
 from icecomb.catalog.identifier import Identifier
@@ -337,9 +337,6 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
 
     def _committed(self) -> TableMetadata:
         return self.metadata
-
-    def _check_new_files(self) -> None:
-        check_new_files(self._pointer, self.io, self.metadata)
 
     def _own_folders(self) -> Sequence[str]:
         return self._pointer.own_folders()

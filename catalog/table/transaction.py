@@ -102,7 +102,7 @@ class Transaction(RowOperations, MetadataOperations):
                 hint="Call transaction() of the table again.",
             )
         if not isinstance(producer, (PendingUpdate, NoChange)):
-            check_new_files(self._pointer, self.io, self._base)
+            self.check_new_files()
         try:
             changes = producer.apply(self._metadata)
             metadata = _changed(self._metadata, changes)

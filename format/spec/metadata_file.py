@@ -21,6 +21,7 @@ from icecomb.format.storage.file_system import create_own
 from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
+    from icecomb.format.spec.view import ViewMetadata
     from icecomb.format.storage.file_io import FileIO
 
 _SUFFIX: Final = ".metadata.json"
@@ -207,8 +208,8 @@ def is_gzip(location: str) -> bool:
     return location.endswith(_GZIP)
 
 
-def metadata_folder(metadata: TableMetadata) -> str:
-    """Return the folder of the table's new metadata files, manifests and manifest lists."""
+def metadata_folder(metadata: TableMetadata | ViewMetadata) -> str:
+    """Return the folder of new metadata files, of a table also of manifests and their lists."""
     configured = METADATA_PATH.of(metadata.properties)
     return (configured or f"{metadata.location.rstrip('/')}/metadata").rstrip("/")
 

@@ -23,6 +23,7 @@ from icecomb.format.storage.storage_property import OWN_PREFIXES
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.view import ViewMetadata
 
 _METADATA_FILE: Final = re.compile(r".*\.metadata\.json(?:\.gz)?", re.DOTALL)
 _MANIFEST: Final = re.compile(r"(?:snap-.*|.*-m\d+)\.avro", re.DOTALL)
@@ -33,25 +34,29 @@ _MOST_CHARACTERS: Final = 3_500
 
 
 class OwnFolders:
-    """The folders of one table: its location, those that its properties name, and former ones.
+    """The folders of a table or view: its location, those that properties name, and former ones.
 
     The `properties` are those of the `FileIO`, which name the HDFS clusters.
     """
 
     def __init__(
-        self, vouched: Sequence[str], metadata: TableMetadata, properties: Mapping[str, str]
+        self,
+        vouched: Sequence[str],
+        metadata: TableMetadata | ViewMetadata,
+        properties: Mapping[str, str],
     ) -> None:
         self._vouched = vouched
         self._metadata = metadata
         self._properties = properties
+        self._allowed = OWN_PREFIXES.of(properties)
 
     @cached_property
     def folders(self) -> dict[str, str]:
         """The folders, as they were spelled, each with the text that paths below it begin with."""
         given, properties = [*self._vouched], self._properties
-        if allowed := OWN_PREFIXES.of(properties):
+        if self._allowed:
             named = {_start(one): one for one in named_folders(self._metadata)}
-            others = outside(allowed, named, properties)
+            others = outside(self._allowed, named, properties)
             given += [one for start, one in named.items() if start not in others]
         (root,) = linked_texts([_start(properties.get("warehouse", ""))], properties)
         plain = _plain(given, properties)
@@ -127,8 +132,8 @@ def _place(start: str, above: Mapping[str, str]) -> str | None:
     return None if path is None else _start(path)
 
 
-def named_folders(metadata: TableMetadata) -> list[str]:
-    """Return the folders that metadata calls its table's, its location first."""
+def named_folders(metadata: TableMetadata | ViewMetadata) -> list[str]:
+    """Return the folders that metadata calls its table's or view's, its location first."""
     return [metadata.location, *folders_of(metadata.properties)]
 
 

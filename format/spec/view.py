@@ -27,12 +27,15 @@ from icecomb.format.errors import (
 from icecomb.format.input_limit import TOO_DEEP
 from icecomb.format.property.table_property import (
     METADATA_CODEC,
-    METADATA_PATH,
     VIEW_DROP_DIALECT,
     VIEW_HISTORY_SIZE,
     check_no_entry_properties,
 )
-from icecomb.format.spec.metadata_file import COMPRESSION_MARKERS, read_metadata_json
+from icecomb.format.spec.metadata_file import (
+    COMPRESSION_MARKERS,
+    metadata_folder,
+    read_metadata_json,
+)
 from icecomb.format.spec.read_back import unreadable
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.values.json_object import extra_field, optional, required, unknown_members
@@ -387,9 +390,8 @@ def write_view_metadata(io: FileIO, metadata: ViewMetadata, location: str) -> No
 def new_view_location(metadata: ViewMetadata, version: int) -> str:
     """Return the location of a view's next metadata file; by default it is compressed."""
     codec = METADATA_CODEC.of(metadata.properties, default="gzip")
-    configured = METADATA_PATH.of(metadata.properties)
-    folder = (configured or f"{metadata.location}/metadata").rstrip("/")
-    return f"{folder}/{version:05d}-{uuid.uuid4()}{COMPRESSION_MARKERS[codec]}.metadata.json"
+    name = f"{version:05d}-{uuid.uuid4()}{COMPRESSION_MARKERS[codec]}.metadata.json"
+    return f"{metadata_folder(metadata)}/{name}"
 
 
 def view_to_json(metadata: ViewMetadata) -> str:

@@ -20,6 +20,7 @@ from icecomb.format.property.property import (
 
 _OCTAL_UMASK: Final = re.compile(r"0*([0-7]{3})")
 _SYMBOLIC_UMASK: Final = re.compile(r"\s*([ugoa]*)[+=-]*([+=-])([rwx]*)([,\s]*)")
+_ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]+|(?=/(?!/$))))?(?:/|$)")
 _SIZE: Final = re.compile(r"([0-9]+)([kmgtpe]?)", re.IGNORECASE)
 
 
@@ -60,8 +61,11 @@ SYNC_DATA_FILES: Final = flag(
 )
 
 
-def _listed(said: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in said.split(",") if part.strip())
+def _folders(said: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in said.split(",") if part.strip())
+    if not found or not all(map(_ABSOLUTE.match, found)):
+        raise ValueError(said)
+    return found
 
 
 OWN_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
@@ -70,16 +74,16 @@ OWN_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
     "Folders below which a table's metadata may name folders as the table's own: new files are "
     "written there, and files deleted once nothing needs them. Else they are only so if the "
     "metastore's entry names them; of a table of folders, its own folder is.",
-    "folders, separated by commas",
-    _listed,
+    "absolute folders such as /lake or s3://bucket/lake, separated by commas",
+    _folders,
 )
 LOCAL_PREFIXES: Final[Property[tuple[str, ...]]] = Property(
     "local.allowed-prefixes",
     (),
     "Local folders whose files may be named by tables on other storages, which are refused "
     "otherwise: their writers could have any file of yours read.",
-    "folders, separated by commas",
-    _listed,
+    "absolute folders such as /lake or s3://bucket/lake, separated by commas",
+    _folders,
 )
 CACHE_ENABLED: Final = flag(
     "io.manifest.cache-enabled", "Whether decoded manifests are cached.", default=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
@@ -405,6 +406,122 @@ def test_no_file_is_written_to_a_folder_that_only_the_metadata_names(
             change.update_location(own)
         change.remove_properties(*given)
     catalog.load_table(name).append(ROWS)
+
+
+def test_a_table_whose_entry_names_another_path_is_changed_as_it_is_written(
+    catalog: Any, namespace: str, tmp_path: Path
+) -> None:
+    """A mount point, a router or a copy: its own metadata is at the location that the file says."""
+    name = f"{namespace}.t"
+    table = catalog.create_table(name, ROWS.schema)
+    entry = catalog.client.table(namespace, "t")
+    elsewhere = replace(entry.storage, location=f"{tmp_path}/mounted")
+    catalog.client.alter_table(namespace, "t", replace(entry, storage=elsewhere))
+    table = catalog.load_table(name)
+    table.append(ROWS)
+    with catalog.load_table(name).transaction() as change:
+        change.set_properties({"a": "1"})
+    assert catalog.load_table(name).properties["a"] == "1"
+
+
+def test_no_metadata_file_goes_to_a_location_that_stays_the_planted_one(
+    catalog: Any, namespace: str, neighbor: Neighbor
+) -> None:
+    """Whoever removes one planted property does not confirm the planted location by that."""
+    name = f"{namespace}.t"
+    table = catalog.create_table(name, ROWS.schema)
+    edited(table, f"file:{neighbor.folder}", **{"write.metadata.path": table.location()})
+    before = sorted(neighbor.folder.rglob("*"))
+    change = catalog.load_table(name).transaction().remove_properties("write.metadata.path")
+    with pytest.raises(ValidationError, match="which only its metadata file says"):
+        change.commit_transaction()
+    assert sorted(neighbor.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("claim", ["location", "write.metadata.path"])
+def test_no_metadata_of_a_view_goes_to_a_folder_that_only_the_file_before_names(
+    catalog: Any, namespace: str, neighbor: Neighbor, claim: str
+) -> None:
+    name, theirs = f"{namespace}.v", f"file:{neighbor.folder}"
+    view = catalog.create_view(name, ROWS.schema, {"spark": "SELECT 1 AS id"})
+    own = view.location()
+    edited_view(view, {claim: theirs})
+    before = sorted(neighbor.folder.rglob("*"))
+    view = catalog.load_view(name)
+    with pytest.raises(ValidationError, match="which only its metadata file says"):
+        view.update_properties({"a": "1"})
+    assert sorted(neighbor.folder.rglob("*")) == before
+    entry = catalog.client.table(namespace, "v")
+    assert theirs not in str((entry.storage.location, entry.parameters))
+    if claim != "location":
+        view.update_properties(removals=[claim])
+        view.update_properties({claim: f"{own}/other"}).update_properties({"a": "1"})
+        parameters = catalog.client.table(namespace, "v").parameters
+        assert parameters["metadata_location"].startswith(f"{own}/other/")
+
+
+def test_the_next_change_of_a_view_makes_no_planted_location_its_entry_s(
+    catalog: Any, namespace: str, neighbor: Neighbor
+) -> None:
+    view = catalog.create_view(f"{namespace}.v", ROWS.schema, {"spark": "SELECT 1 AS id"})
+    own = view.location()
+    edited_view(view, {"location": f"file:{neighbor.folder}"})
+    catalog.load_view(f"{namespace}.v").update_properties({"write.metadata.path": f"{own}/new"})
+    assert catalog.client.table(namespace, "v").storage.location == own
+
+
+def edited_view(view: Any, claims: dict[str, str]) -> None:
+    """Change the view's current metadata file in place, without a commit."""
+    current = Path(view.metadata_location.removeprefix("file:"))
+    body = json.loads(gzip.decompress(current.read_bytes()))
+    body["location"] = claims.get("location", body["location"])
+    body["properties"] |= {key: one for key, one in claims.items() if key != "location"}
+    current.write_bytes(gzip.compress(json.dumps(body).encode()))
+
+
+FOLDERS = ("write.data.path", "write.folder-storage.path")
+
+
+@pytest.mark.parametrize("key", FOLDERS)
+def test_a_table_of_a_folder_is_given_no_other_folder_that_nothing_vouches_for(
+    table: Any, tmp_path: Path, key: str
+) -> None:
+    """Neither by who creates it nor later: the next append would be refused."""
+    lake, elsewhere = table.catalog, {key: str(tmp_path / "elsewhere")}
+    for attempt in (
+        lambda: lake.create_table("db.u", ROWS.schema, properties=elsewhere),
+        lambda: lake.create_table_transaction("db.u", ROWS.schema, properties=elsewhere),
+        lambda: lake.create_or_replace_table("db.t", ROWS.schema, properties=elsewhere),
+        lambda: table.transaction().set_properties(elsewhere).commit_transaction(),
+    ):
+        with pytest.raises(ValidationError, match="which only its metadata file says") as said:
+            attempt()
+        assert "own-folders.allowed-prefixes" in said.value.hint
+    assert not lake.table_exists("db.u")
+    own = {"own-folders.allowed-prefixes": str(tmp_path / "elsewhere")}
+    trusting = load_catalog("files", **{**lake.properties, **own})
+    trusting.create_table("db.u", ROWS.schema, properties=elsewhere).append(ROWS)
+    within = {key: f"{table.location()}/rows"}
+    lake.create_table(
+        "db.v", ROWS.schema, properties={key: f"{lake.properties['warehouse']}/db/v/rows"}
+    ).append(ROWS)
+    table.transaction().set_properties(within).commit_transaction()
+    table.append(ROWS)
+
+
+def test_a_table_of_a_folder_that_names_another_may_still_be_changed(
+    tmp_path: Path,
+) -> None:
+    settings = {"type": "hadoop", "warehouse": str(tmp_path / "lake")}
+    elsewhere = str(tmp_path / "elsewhere")
+    trusting = load_catalog("files", **settings, **{"own-folders.allowed-prefixes": elsewhere})
+    trusting.create_namespace("db")
+    path = {"write.data.path": elsewhere}
+    trusting.create_table("db.t", ROWS.schema, properties=path)
+    table = load_catalog("files", **settings).load_table("db.t")
+    table.transaction().set_properties({"a": "1"}).commit_transaction()
+    table.transaction().remove_properties("write.data.path").commit_transaction()
+    table.append(ROWS)
 
 
 @pytest.mark.parametrize("above", ["..", "../..", "/", "file:///"])

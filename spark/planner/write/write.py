@@ -155,7 +155,7 @@ class Writes:
         _check_writable(state, request, rewritten=rewrite is not None)
         if not state.staged and rewrite is None:
             table = self._catalogs.load_table(state.catalog, state.identifier)
-            table._check_new_files()  # noqa: SLF001 - the table knows its pointer
+            table.check_new_files()
         begin = head(state.metadata, target.branch)
         if rewrite is None and begin is not None:
             check_branch(state.metadata, state.metadata.snapshot_by_id(begin), target.branch)

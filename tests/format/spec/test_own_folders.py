@@ -12,6 +12,7 @@ from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.evolution.pending_update import PendingUpdate
 from icecomb.format.evolution.property_update import UpdateLocation, UpdateProperties
 from icecomb.format.evolution.replacement import TableReplacement
+from icecomb.format.property.property import registered
 from icecomb.format.property.table_property import FORMER_FOLDERS
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
@@ -20,6 +21,8 @@ from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.types import LongType, NestedField
+from icecomb.format.storage import storage_property
+from icecomb.format.storage.storage_property import OWN_PREFIXES
 from tests.peers.other_user import give_away
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
@@ -91,7 +94,7 @@ def test_what_folders_are_a_tables_own(
     vouched: list[str], allowed: str, location: str, found: list[str]
 ):
     metadata = metadata_of(location, NAMED)
-    settings = {"own-folders.allowed-prefixes": allowed}
+    settings = {"own-folders.allowed-prefixes": allowed} if allowed else {}
     assert list(OwnFolders(vouched, metadata, settings).folders) == found
 
 
@@ -225,3 +228,22 @@ def test_more_folders_than_a_metastore_can_hold_are_not_kept():
 def test_a_list_that_is_none_is_refused(said: str):
     with pytest.raises(ConfigurationError, match="cannot be"):
         FORMER_FOLDERS.of({FORMER_FOLDERS.key: said})
+
+
+@pytest.mark.parametrize("key", ["own-folders.allowed-prefixes", "local.allowed-prefixes"])
+@pytest.mark.parametrize("said", ["", " ", "5", "['/a']", "a", "/a, b", "..", "s3:", "s3://"])
+def test_what_names_no_folder_is_refused_as_one_below_which_folders_are_the_tables(
+    key: str, said: str
+):
+    """It would match nothing, and nobody would be told."""
+    read = registered(vars(storage_property).values())[key]
+    with pytest.raises(ConfigurationError, match=f"{key} cannot be") as caught:
+        read.of({key: said})
+    assert "absolute" in str(caught.value.hint)
+    assert read.of({key: "/a, file:///b,s3://c"}) == ("/a", "file:///b", "s3://c")
+    assert read.of({key: "hdfs:///a, file:/b,"}) == ("hdfs:///a", "file:/b")
+
+
+def test_an_odd_list_of_folders_is_refused_though_nothing_is_written_elsewhere():
+    with pytest.raises(ConfigurationError, match="cannot be 'relative'"):
+        OwnFolders(["/lake/t"], metadata_of("/lake/t", {}), {OWN_PREFIXES.key: "relative"})
