@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
+from icecomb.format.rows.parquet.batch_rows import BatchRows
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
 from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics, leaves
@@ -59,6 +60,7 @@ class ParquetReader(DataFileReader):
                 page_checksum_verification=checksums,
                 read_dictionary=[name for name in dictionaries if name in present],
             )
+            self._dictionaries = present.intersection(dictionaries)
             schema = self._file.schema_arrow
             self.row_count = self._file.metadata.num_rows
         self.fields: tuple[FileField, ...] = file_fields(schema, name_mapping, location)
@@ -133,24 +135,38 @@ class ParquetReader(DataFileReader):
         for number in range(metadata.num_row_groups):
             starts.append(first)
             first += metadata.row_group(number).num_rows
+        with reading(self.location):
+            rows = BatchRows(
+                self._source,
+                metadata,
+                columns,
+                row_groups,
+                most=batch_size,
+                dictionaries=self._dictionaries,
+                looks_ahead=not self._buffered,
+            )
         for run in ([g] for g in row_groups) if self._buffered else _runs(row_groups):
             position = starts[run[0]]
             if not names:
-                rows = sum(metadata.row_group(g).num_rows for g in run)
-                yield from empty_batches(position, rows, batch_size)
+                count = sum(metadata.row_group(g).num_rows for g in run)
+                yield from empty_batches(position, count, batch_size)
                 continue
             # Handing a small piece to other threads takes longer than decoding it.
             size = sum(metadata.row_group(g).total_byte_size for g in run)
             threads = use_threads and size > _SMALL_BYTES
             with reading(self.location):
-                batches = self._file.iter_batches(batch_size, run, names, use_threads=threads)
+                batches = self._file.iter_batches(
+                    rows.at(position), run, names, use_threads=threads
+                )
             if self._fine is not None:
-                batches = self._fine.joined(batches, batch_size, run, names)
+                batches = self._fine.joined(batches, run, names)
             while True:
                 with reading(self.location):
+                    self._file.reader.set_batch_size(rows.at(position))
                     batch = next(batches, None)
                 if batch is None:
                     break
+                rows.took(batch)
                 yield position, batch
                 position += batch.num_rows
             expected = starts[run[-1]] + metadata.row_group(run[-1]).num_rows
@@ -190,17 +206,21 @@ class Int96Nanoseconds:
         self._file = pq.ParquetFile(source, metadata=metadata, coerce_int96_timestamp_unit="ns")
 
     def joined(
-        self, batches: Iterator[pa.RecordBatch], size: int, row_groups: list[int], names: list[str]
+        self, batches: Iterator[pa.RecordBatch], row_groups: list[int], names: list[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the first reader with these columns in nanoseconds."""
         own = [name for name in names if name in self._names]
         if not own:
             yield from batches
             return
-        with reading(self._location):
-            others = self._file.iter_batches(size, row_groups, own, use_threads=False)
+        others: Iterator[pa.RecordBatch] | None = None
         for batch in batches:
             with reading(self._location):
+                if others is None:
+                    others = self._file.iter_batches(
+                        batch.num_rows, row_groups, own, use_threads=False
+                    )
+                self._file.reader.set_batch_size(batch.num_rows)
                 other = next(others)
             yield pa.RecordBatch.from_arrays(
                 [
