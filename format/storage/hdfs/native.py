@@ -2,8 +2,9 @@
 
 hdfs-native transfers the bytes of files from and to the data nodes. Publishing a file stays with
 WebHDFS: hdfs-native does not expose a file's inode, without which nobody can tell whether a rename
-whose response was lost had succeeded. Without any data node, hdfs-native retries for minutes, with
-timeouts of its own. This is the only module that uses it.
+whose response was lost had succeeded. Without any data node, hdfs-native retries for minutes; a
+silent node it awaits without end, so each of its calls has the timeouts of WebHDFS here. This is
+the only module that uses it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as StillRunning
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import (
     ConfigurationError,
@@ -32,18 +38,61 @@ from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
     HDFS_KEYTAB,
     HDFS_PRINCIPAL,
+    HDFS_READ_TIMEOUT,
     HDFS_TOKEN,
 )
 
 if TYPE_CHECKING:
     import hdfs_native
 
+_T = TypeVar("_T")
+_SLOWEST: Final = 1 << 20
+"""Bytes a second of the slowest transfer that is waited for."""
 _SETTINGS: Final = ("fs.", "dfs.", "hadoop.", "ipc.")
 _process: int | None = None
 """The process that opened the first client: in its forks hdfs-native waits for ever."""
 _REMOTE: Final = re.compile(
     r'RPCError\("(?:[\w.]+\.)?(?P<name>[\w$]+)", "(?P<text>(?:[^"\\]|\\.)*)'
 )
+
+
+class _TimeLimit:
+    """A time limit of hdfs-native's calls, which have none where a node accepts and is silent.
+
+    Args:
+        seconds: The most seconds for an answer; bytes that are transferred have more.
+        nodes: The addresses of the name nodes, for messages.
+    """
+
+    def __init__(self, seconds: float, nodes: str) -> None:
+        self._seconds = seconds
+        self._nodes = nodes
+
+    def within(self, verb: str, location: str, call: Callable[[], _T], size: int = 0) -> _T:
+        """Return the result of a call that transfers so many bytes; its thread may go on."""
+        done: Future[_T] = Future()
+        work = partial(copy_context().run, _settle, done, call)
+        Thread(target=work, name="hdfs-native", daemon=True).start()
+        seconds = self._seconds + size / _SLOWEST
+        try:
+            return done.result(seconds)
+        except StillRunning:
+            if done.done():
+                raise
+        raise FileIOError(
+            f"Cannot {verb} {location}: there was no answer within {seconds:g} s through "
+            f"hdfs-native, which asks {self._nodes} and its data nodes",
+            hint=f"Check that port, or raise {HDFS_READ_TIMEOUT}; hdfs.engine=webhdfs does without "
+            "it.",
+            path=location,
+        )
+
+
+def _settle(done: Future[_T], call: Callable[[], _T]) -> None:
+    try:
+        done.set_result(call())
+    except BaseException as error:  # noqa: BLE001 - raised by who waits
+        done.set_exception(error)
 
 
 def works_here() -> bool:
@@ -73,6 +122,10 @@ class NativeHdfs(WebHdfs):
         _process = os.getpid()
         # hdfs-native knows nameservices of several name nodes only
         single = properties.get(f"dfs.namenode.rpc-address.{cluster.removeprefix('hdfs://')}")
+        self._limit = _TimeLimit(
+            self._session.connect_timeout_s + self._session.read_timeout_s,
+            single or ", ".join(_rpc_addresses(cluster, properties)) or cluster,
+        )
         with _failures("reach", cluster):
             self._native = library.Client(
                 f"hdfs://{single}" if single else cluster,
@@ -85,10 +138,13 @@ class NativeHdfs(WebHdfs):
         """Read bytes like `WebHdfs.read`; hdfs-native itself tries other data nodes."""
         try:
             with _failures("read", location):
-                source = self._native.read(path)
+                source = self._limit.within("read", location, partial(self._native.read, path))
                 rest = max(len(source) - offset, 0)
                 wanted = rest if length is None else min(length, rest)
-                return source.read_range(offset, wanted) if wanted else b""
+                if not wanted:
+                    return b""
+                transfer: Callable[[], bytes] = partial(source.read_range, offset, wanted)
+                return self._limit.within("read", location, transfer, wanted)
         except NoSuchFileError as error:
             # hdfs-native selects name nodes itself
             raise self._unknown_there(error, path, location, "hdfs-native") from error
@@ -113,8 +169,9 @@ class NativeHdfs(WebHdfs):
             create_parent=True,
         )
         with _failures("create", location):
-            writer = self._native.create(path, options)
-        upload = NativeUpload(writer, location)
+            make = partial(self._native.create, path, options)
+            writer = self._limit.within("create", location, make)
+        upload = NativeUpload(writer, location, self._limit)
         try:
             yield upload
         except BaseException:
@@ -126,7 +183,8 @@ class NativeHdfs(WebHdfs):
         """Return whether what is new in a folder, or in the one above that exists, gets an ACL."""
         try:
             with _failures("look at the folder of", location):
-                found = self._native.get_acl_status(folder)
+                ask = partial(self._native.get_acl_status, folder)
+                found = self._limit.within("look at the folder of", location, ask)
         except NoSuchFileError:
             return folder != "/" and self._has_default_acl(posixpath.dirname(folder), location)
         except FileIOError:
@@ -137,9 +195,10 @@ class NativeHdfs(WebHdfs):
 class NativeUpload(Upload):
     """An `Upload` through hdfs-native."""
 
-    def __init__(self, writer: hdfs_native.FileWriter, location: str) -> None:
+    def __init__(self, writer: hdfs_native.FileWriter, location: str, limit: _TimeLimit) -> None:
         super().__init__(location)
         self._writer = writer
+        self._limit = limit
 
     def write(self, data: Any, /) -> int:
         """Send a chunk; HdfsDataLostError if no data node accepts it."""
@@ -147,19 +206,27 @@ class NativeUpload(Upload):
         if len(piece):
             with _failures("write", self._location, lost=True):
                 # other buffers than bytes take ten times as long
-                self._writer.write(data if isinstance(data, bytes) else bytes(piece))
+                sent = data if isinstance(data, bytes) else bytes(piece)
+                send = partial(self._writer.write, sent)
+                self._limit.within("write", self._location, send, len(piece))
             self.written += len(piece)
         return len(piece)
 
     def finish(self) -> None:
         """End the file, and wait until it is stored; HdfsDataLostError if it was not."""
         with _failures("write", self._location, lost=True):
-            self._writer.close()
+            self._limit.within("write", self._location, self._writer.close)
 
     def abandon(self) -> None:
         """End an unwanted file, so that it can be deleted."""
         with suppress(IcecombError):
             self.finish()
+
+
+def _rpc_addresses(cluster: str, properties: Mapping[str, str]) -> list[str]:
+    """Return the RPC addresses of the name nodes of a nameservice."""
+    prefix = f"dfs.namenode.rpc-address.{cluster.removeprefix('hdfs://')}."
+    return [value for key, value in properties.items() if key.startswith(prefix)]
 
 
 def _check_user(asked: str, properties: Mapping[str, str]) -> None:
