@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -20,6 +22,7 @@ from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.errors import ConfigurationError, MetastoreError
+from icecomb.format.input_limit import REPLY
 from icecomb.format.property.property import shown
 
 if TYPE_CHECKING:
@@ -337,6 +340,11 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
 
     _called = ("", 0)
 
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        if self._fast_decode is not None:
+            self._fast_decode = partial(_decode, self._fast_decode)
+
     def writeMessageBegin(self, name: str, type: int, seqid: int) -> None:  # noqa: A002, ARG002, N802 - thrift's
         """Begin a call."""
         self._called = (name, self._called[1] % _LARGEST + 1)
@@ -344,6 +352,7 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
 
     def readMessageBegin(self) -> tuple[str, int, int]:  # noqa: N802 - thrift's
         """Begin a reply; it must be the one to the last call."""
+        self.container_length_limit = REPLY.value
         name, kind, number = super().readMessageBegin()
         if (name, number) != self._called or kind not in _REPLIES:
             raise TProtocolException(
@@ -351,3 +360,13 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
                 f"the reply to another call came: {name[:80]!r}, number {number}",
             )
         return name, kind, number
+
+
+def _decode(decode: Callable[..., Any], *given: Any) -> Any:
+    """Decode by Thrift's decoder in C, whose words do not say what a length is compared with."""
+    try:
+        return decode(*given)
+    except OverflowError as error:
+        raise TProtocolException(
+            TProtocolException.SIZE_LIMIT, f"its reply has a list longer than the limit ({REPLY})"
+        ) from error

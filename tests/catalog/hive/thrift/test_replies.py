@@ -173,6 +173,27 @@ def test_what_only_a_length_says_is_not_waited_for(server):
         client.config_value("x")
 
 
+def test_a_list_of_more_elements_than_any_metastore_has_is_refused_before_they_are_made(
+    server, monkeypatch
+):
+    """An empty column takes one byte of the reply, and 180 of memory."""
+    columns = b"\0\0\x0f\0\1\x0c" + (2000).to_bytes(4, "big") + b"\0" * 2000
+    storage = wire.struct_field(7, columns[2:] + b"\0")
+    server._result = lambda _: wire.struct_field(0, wire.string_field(1, "t") + storage + b"\0")
+    monkeypatch.setenv("ICECOMB_MAX_REPLY_ELEMENTS", "1999")
+    with (
+        connected(server) as client,
+        pytest.raises(ReplyLostError, match=r"the limit \(ICECOMB_MAX_REPLY_ELEMENTS: 1999 elem"),
+    ):
+        client.table("db", "t")
+
+
+def test_a_list_of_as_many_elements_as_the_limit_is_read(server, monkeypatch):
+    monkeypatch.setenv("ICECOMB_MAX_REPLY_ELEMENTS", "100")
+    with connected(server) as client:
+        assert len(client.databases()) == 100
+
+
 @pytest.mark.parametrize(
     ("said", "size"),
     [("1gb", 1 << 30), ("500MB", 500 << 20), ("7", 7), ("-1", 1 << 30), ("2k", 2048)],
