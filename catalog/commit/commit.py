@@ -371,6 +371,11 @@ def check_new_files(guard: WriteGuard, io: FileIO, metadata: TableMetadata) -> N
     _check_folders(guard, io, metadata, folders)
 
 
+def check_new_lists(guard: WriteGuard, io: FileIO, metadata: TableMetadata) -> None:
+    """Refuse to write a list beside the metadata where only the metadata file says."""
+    _check_folders(guard, io, metadata, [metadata_folder(metadata)])
+
+
 def check_new_data_folder(
     owner: Owner, io: FileIO, before: TableMetadata | None, metadata: TableMetadata
 ) -> None:
@@ -431,7 +436,7 @@ def _is_opened_folder(owner: Owner, io: FileIO, location: str) -> bool:
         return False
     finally:
         with suppress(IcecombError, OSError):
-            io.delete([mark])
+            io.discard([mark])
 
 
 def check_format_version(name: str, metadata: TableMetadata, properties: Mapping[str, str]) -> None:

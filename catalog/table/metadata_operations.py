@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from icecomb.catalog.commit.commit import Producer
+    from icecomb.catalog.commit.pointer import WriteGuard
     from icecomb.format.evolution.property_update import UpdateProperties
     from icecomb.format.evolution.schema_update import UpdateSchema
     from icecomb.format.evolution.sort_update import UpdateSortOrder
@@ -31,6 +32,7 @@ class MetadataOperations(ABC):
     """
 
     io: FileIO
+    _pointer: WriteGuard
 
     @property
     @abstractmethod
@@ -56,6 +58,11 @@ class MetadataOperations(ABC):
     @abstractmethod
     def _check_deletable(self, metadata: TableMetadata) -> None:
         """Refuse to delete files of a table whose files may be those of another table."""
+
+    def _check_list(self, metadata: TableMetadata) -> None:
+        from icecomb.catalog.commit.commit import check_new_lists
+
+        check_new_lists(self._pointer, self.io, metadata)
 
     @abstractmethod
     def _own_folders(self) -> Sequence[str]:
@@ -169,6 +176,7 @@ class MetadataOperations(ABC):
             newest=self._newest_loader(moves=True),
             others=self._other_tables,
             check_deletable=self._check_deletable,
+            check_list=self._check_list,
         )
 
     def rewrite_manifests(

@@ -601,7 +601,11 @@ def test_a_registered_table_is_a_copy(catalog, table, metadata):
     table.append(ROWS)
     copy = catalog.register_table("db.copy", table.metadata_location)
     assert copy.metadata_location.endswith("/db/copy/metadata/v1.metadata.json")
-    copy.append(ROWS)
+    with pytest.raises(ValidationError, match="only its metadata file"):
+        copy.append(ROWS)
+    own = {"own-folders.allowed-prefixes": table.location()}
+    trusting = load_catalog("files", **{**catalog.properties, **own}).load_table("db.copy")
+    trusting.append(ROWS)
     assert copy.refresh().scan().to_arrow().num_rows == 6
     assert table.refresh().scan().to_arrow().num_rows == 3
     assert names(metadata) == ["v1.metadata.json", "v2.metadata.json", "version-hint.text"]

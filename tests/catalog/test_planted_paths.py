@@ -411,9 +411,10 @@ def test_no_file_is_written_to_a_folder_that_only_the_metadata_names(
 def test_a_table_whose_entry_names_another_path_is_changed_as_it_is_written(
     catalog: Any, namespace: str, tmp_path: Path
 ) -> None:
-    """A mount point, a router or a copy: its own metadata is at the location that the file says."""
+    """By a mount point or a router: what is made in one folder is seen in the other."""
     name = f"{namespace}.t"
     table = catalog.create_table(name, ROWS.schema)
+    (tmp_path / "mounted").symlink_to(table.location().removeprefix("file:"))
     entry = catalog.client.table(namespace, "t")
     elsewhere = replace(entry.storage, location=f"{tmp_path}/mounted")
     catalog.client.alter_table(namespace, "t", replace(entry, storage=elsewhere))
@@ -422,6 +423,45 @@ def test_a_table_whose_entry_names_another_path_is_changed_as_it_is_written(
     with catalog.load_table(name).transaction() as change:
         change.set_properties({"a": "1"})
     assert catalog.load_table(name).properties["a"] == "1"
+
+
+def test_another_table_s_uuid_opens_no_folder_of_it(table: Any, tmp_path: Path) -> None:
+    """Its metadata, too, is there for anybody to copy: rows would go with the next clean-up."""
+    lake = load_catalog("files", type="hadoop", warehouse=str(tmp_path / "lake"))
+    planted = lake.create_table("db.planted", ROWS.schema)
+    planted.append(ROWS)
+    current = Path(planted.metadata_location.removeprefix("file:"))
+    theirs = Path(table.metadata_location.removeprefix("file:")).read_text()
+    for body in (
+        {**json.loads(current.read_text()), "location": table.location(), **_uuid(theirs)},
+        json.loads(theirs),
+    ):
+        current.write_text(json.dumps(body))
+        planted = lake.load_table("db.planted")
+        for change in (lambda: planted.append(ROWS), lambda: planted.delete("id = 1")):  # noqa: B023 - called at once
+            with pytest.raises(ValidationError, match="only its metadata file says"):
+                change()
+    folder = Path(table.location().removeprefix("file:"))
+    assert len([*folder.rglob("*.parquet")]) == 2
+    assert not [*folder.rglob(".same*"), *current.parent.rglob(".same*")]
+
+
+def _uuid(text: str) -> dict[str, str]:
+    return {"table-uuid": json.loads(text)["table-uuid"]}
+
+
+def test_the_list_of_an_expiry_is_written_to_no_folder_that_only_the_metadata_names(
+    table: Any, neighbor: Neighbor
+) -> None:
+    before = sorted(neighbor.folder.rglob("*"))
+    table.delete()
+    edited(table, **{"write.metadata.path": f"file:{neighbor.folder}/new"})
+    table.refresh()
+    expiry = table.maintenance.expire_snapshots().older_than(2**62).retain_last(1)
+    assert expiry.plan().deleted_data_files_count == 2
+    with pytest.raises(ValidationError, match="only its metadata file says"):
+        expiry.commit()
+    assert sorted(neighbor.folder.rglob("*")) == before
 
 
 def test_no_metadata_file_goes_to_a_location_that_stays_the_planted_one(

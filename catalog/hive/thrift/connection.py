@@ -339,6 +339,7 @@ class NumberedProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
     """
 
     _called = ("", 0)
+    _fast_decode: Callable[..., Any] | None
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)

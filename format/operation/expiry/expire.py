@@ -97,6 +97,7 @@ class ExpireSnapshots(PendingUpdate):
             default, the committed metadata is used.
         others: A function that loads other tables which may need files of this one.
         check_deletable: A function that refuses metadata whose files must not be deleted.
+        check_list: A function that refuses metadata beside which no list may be written.
 
     Attributes:
         result: The result of the expiration, or its plan; None before the commit.
@@ -113,8 +114,10 @@ class ExpireSnapshots(PendingUpdate):
         newest: Callable[[], TableMetadata] | None = None,
         others: OtherTables | None = None,
         check_deletable: Callable[[TableMetadata], None] | None = None,
+        check_list: Callable[[TableMetadata], None] | None = None,
     ) -> None:
         super().__init__(commit)
+        self._check_list = check_list
         self._folders = folders
         self._newest = newest
         self._others = others
@@ -222,6 +225,8 @@ class ExpireSnapshots(PendingUpdate):
             self._discard()
             self._garbage = self._unreachable(base, after)
             if self._garbage.files.files:
+                if self._check_list is not None:
+                    self._check_list(after)
                 self._garbage.list_location = write_list(self._io, after, self._garbage.files)
         return changes
 

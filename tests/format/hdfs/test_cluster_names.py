@@ -91,3 +91,11 @@ def test_a_router_is_another_name(table: Any, names: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="its folder is hdfs://router:8888/lake/s/t"):
         lake.load_table("s.t").maintenance.remove_orphan_files(dry_run=False)
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_table_opened_by_a_router_is_written_to(table: Any, names: dict[str, str]) -> None:
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    table.append(rows)
+    lake = load_catalog("lake", type="hadoop", warehouse="hdfs://router:8888/lake", **names)
+    lake.load_table("s.t").append(rows)
+    assert table.refresh().scan().count() == 2
