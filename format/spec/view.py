@@ -143,7 +143,7 @@ class ViewLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class ViewMetadata:
-    """The metadata of a view; `icecomb.format.spec.view.view_json` reads and writes it.
+    """The metadata of a view; `read_view_metadata` reads and `write_view_metadata` writes it.
 
     Args:
         view_uuid: The view's UUID.
