@@ -55,6 +55,8 @@ TYPES: Final = InputLimit("ICECOMB_MAX_SCHEMA_TYPES", 100_000, "types")
 """The most types in an Avro schema, each reference to a named type counted as the whole type."""
 FIXED: Final = InputLimit("ICECOMB_MAX_FIXED_BYTES", 1 << 16, "bytes")
 """The most bytes of a value of a fixed length: each null takes as many in memory."""
+FOOTER: Final = InputLimit("ICECOMB_MAX_FOOTER_MIB", 256, "MiB")
+"""The most that a Parquet footer may be; 10,000 columns of 100 row groups have 100 MB."""
 REPLY: Final = InputLimit("ICECOMB_MAX_REPLY_ELEMENTS", 2_000_000, "elements")
 """The most elements of a list or map in a metastore's reply: an empty one of a byte takes 180."""
 TOO_DEEP: Final = "its values are nested more deeply than this program's stack allows"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError, SchemaError
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.parquet.footer import ParquetFooter
+from icecomb.format.rows.parquet.footer_reading import read_footer
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS
 from icecomb.format.rows.read.data_file_reader import reading
@@ -179,7 +179,7 @@ class FileDescriber:
                 raise _unknown(UNKNOWN_FORMAT, location, "not a Parquet, ORC or Avro file")
             if end != _PARQUET or length <= 2 * len(_PARQUET):
                 raise _unknown(UNKNOWN_FORMAT, location, "a Parquet file that is cut off")
-            return ParquetFooter(pq.read_metadata(source)), length
+            return ParquetFooter(read_footer(source, location)), length
 
     def describe(self, location: str, tail: FileTail, mapping: NameMapping) -> DescribedFile:
         """Describe a file as one of the table."""

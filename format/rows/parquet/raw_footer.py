@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.rows.parquet.compact_protocol import CompactError, Struct, read_struct
+from icecomb.format.rows.parquet.footer_reading import check_footer_size
 from icecomb.format.rows.read.data_file_reader import other_count, reading
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ class RawFooter:
             raise self.wrong("it does not begin and end as Parquet files do")
         if self._rows_end < len(MAGIC):
             raise self.wrong(f"its footer of {length} bytes is longer than the file")
+        check_footer_size(self.source, self.location)
         if length + _END_BYTES <= len(tail):
             return tail[-_END_BYTES - length : -_END_BYTES]
         self.source.seek(self._rows_end)

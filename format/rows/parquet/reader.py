@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.rows.parquet.batch_rows import BatchRows
+from icecomb.format.rows.parquet.footer_reading import check_footer_size
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
 from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics, leaves
@@ -47,10 +48,12 @@ class ParquetReader(DataFileReader):
     ) -> None:
         super().__init__(io, location, size)
         with reading(location):
-            # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
-            footer = pq.read_metadata(self._source) if dictionaries else None
             # Remote row groups are fetched in few large reads, at the price of memory.
             self._buffered = not isinstance(self._source, pa.OSFile)
+            if not self._buffered:  # only local files can be sparse
+                check_footer_size(self._source, location)
+            # INT96 counts nanoseconds, which overflow before 1677 and after 2262.
+            footer = pq.read_metadata(self._source) if dictionaries else None
             present = set() if footer is None else set(footer.schema.names)
             self._file = pq.ParquetFile(
                 self._source,

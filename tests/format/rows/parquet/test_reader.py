@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from decimal import Decimal
 
 import pyarrow as pa
@@ -27,8 +28,12 @@ from icecomb.format.expressions.expression import (
     StartsWith,
 )
 from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.rows.files.described_file import FileDescriber
+from icecomb.format.rows.parquet import footer_reading
+from icecomb.format.rows.parquet.raw_footer import RawFooter
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.values.metadata_columns import FILE_PATH, ROW_POSITION, SPEC_ID
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
@@ -627,3 +632,41 @@ def test_a_column_name_that_is_no_utf8_is_an_error_of_the_file(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"some_name", b"some_nam\xcd"))
     with pytest.raises(CorruptFileError, match=r"Cannot read data file .*names\.parquet"):
         ParquetReader(FileIO(), str(path))
+
+
+def sparse(path, length):
+    """Make a file of a few blocks that states a footer of this length."""
+    with path.open("wb") as file:
+        file.write(b"PAR1")
+        file.seek(length + 4)
+        file.write(length.to_bytes(4, "little") + b"PAR1")
+
+
+OPENED = {
+    "read": lambda io, path, size: ParquetReader(io, path, None, size),
+    "copy": lambda io, path, size: RawFooter(io, path, size, 1),
+    "add": lambda io, path, _: FileDescriber(
+        io, Schema(), MetricsConfig.from_properties({}, Schema())
+    ).look(path),
+}
+
+
+@pytest.mark.parametrize("opened", OPENED)
+def test_a_footer_is_not_read_that_is_larger_than_any(tmp_path, opened):
+    path, peak = tmp_path / "f", pa.total_allocated_bytes()
+    sparse(path, 600 << 20)
+    with pytest.raises(CorruptFileError, match=r"limit \(ICECOMB_MAX_FOOTER_MIB: 256 MiB\)"):
+        OPENED[opened](FileIO({}), str(path), path.stat().st_size)
+    assert pa.total_allocated_bytes() - peak < 1 << 20
+
+
+def test_large_footers_are_read_one_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(footer_reading, "_LARGE_BYTES", 1)
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "f")
+    source = pa.OSFile(str(tmp_path / "f"))
+    with footer_reading._LARGE:
+        thread = threading.Thread(target=footer_reading.read_footer, args=(source, "f"))
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+    thread.join()
