@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 _NO_LOCK: Final = {None, "org.apache.iceberg.util.LockManagers$InMemoryLockManager"}
 """Iceberg's default serializes the threads of one process, as icecomb's queue does."""
+_HINT_BYTES: Final = 32
+"""More than a version's number, and the end of its line, take."""
 _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 
 
@@ -458,13 +460,20 @@ class VersionFiles:
     def beyond(self, version: int) -> tuple[int, str] | None:
         """Return the version that the hint names and its file, if it exists and is a later one."""
         try:
-            text = self._io.read(f"{self.folder}/{VERSION_HINT}").strip()
+            text = self._hinted().strip()
         except (IcecombError, OSError):
             return None
         if not re.fullmatch(VERSION_NUMBER.encode(), text) or int(text) <= version:
             return None
         location = self.find(int(text))
         return None if location is None else (int(text), location)
+
+    def _hinted(self) -> bytes:
+        location = f"{self.folder}/{VERSION_HINT}"
+        if self._io.served_by(location).has_slow_requests:
+            return self._io.read(location)
+        with self._io.open_to_copy(location) as source:  # a sparse file may have gigabytes
+            return source.read(_HINT_BYTES)
 
     def find(self, version: int, but: str | None = None) -> str | None:
         """Return the file of a version, ignoring the name `but`; None if there is none."""

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import time
+import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +102,19 @@ def test_a_planted_file_of_a_commit(
     )
     assert found.state is CommitState.NOT_COMMITTED
     assert str(thesis) not in found.leftovers
+
+
+def test_a_planted_hint_of_the_newest_version_is_not_read_whole(table: Any) -> None:
+    hint = Path(table.location().removeprefix("file:")) / "metadata" / "version-hint.text"
+    os.truncate(hint, 64 << 20)
+    tracemalloc.start()
+    try:
+        table.refresh()
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    table.append(ROWS)
+    assert hint.read_text() == "4"
 
 
 def test_a_planted_location(catalog: Any, namespace: str, thesis: Path) -> None:
