@@ -210,18 +210,15 @@ class _Orphans:
         search, session, limit = self._search, self._search.session, None
         if search.engine is Engine.SPARK:
             limit = 0
-        elif search.engine is Engine.AUTO and session is not None and not self._is_local():
-            limit = LOCAL_LISTING
+        elif search.engine is Engine.AUTO and session is not None:
+            # executors on other machines may lack a local folder
+            is_local = self._table.io.served_by(self._root).is_local
+            limit = None if is_local else LOCAL_LISTING
         rest = listing.walk(self._table.io, self._root, limit)
         if rest and session is not None:
             list_by_session(
                 self._table, self._root, rest, listing, session=session, spelling=self._spelling
             )
-
-    def _is_local(self) -> bool:
-        """Return whether the folder is local, so that executors on other machines may lack it."""
-        keys = self._spelling.keys(pa.array([self._root], pa.string()))
-        return keys.prefixes[0] == ("file:",)
 
     def still_orphans(self, batch: list[str]) -> list[str]:
         """Return the orphans that the table's current metadata does not reach either."""

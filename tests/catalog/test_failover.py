@@ -13,10 +13,9 @@ from thrift_proxy import ThriftProxy
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.entry_change import EntryChange
 from icecomb.catalog.hive.pointer import HivePointer
-from icecomb.catalog.hive.thrift import server
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import MovedError, ReplyLostError, UnreachableError
-from icecomb.catalog.hive.thrift.known_server import ValueCheck
+from icecomb.catalog.hive.thrift.server import PROBE
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.holding import Holding
@@ -155,18 +154,24 @@ def test_without_locks_nothing_is_altered_on_one_that_is_found_not_to_check(
     table = both.create_table(f"{namespace}.t", rows.schema, properties=FREE)
     mine = both.load_table(table.identifier)
     pointer, original = table.metadata_location, getattr(place, moment)
+    alter, altered = HiveClient.alter_table, []
+
+    def unchecked(self, *arguments, context=None):
+        alter(self, *arguments)
+        altered.append(arguments[1])
 
     def dying(self, *arguments):
         answer = original(self, *arguments)
-        # as if the other one were a Hive 3.1.3
-        monkeypatch.setattr(server, "_probe", lambda *_: ValueCheck.IGNORED)
+        # the other one looks at no context, as a Hive 3.1.3
+        monkeypatch.setattr(HiveClient, "alter_table", unchecked)
         pair[0].close()
         return answer
 
     monkeypatch.setattr(place, moment, dying)
     with pytest.raises(ConfigurationError, match="does not check"):
         mine.append(rows)
-    assert pair[1].calls[ALTER] == 0
+    assert pair[1].calls[ALTER] == len(altered) == 1
+    assert altered[0].startswith(PROBE)
     assert both.load_pointer(table.identifier) == pointer
 
 

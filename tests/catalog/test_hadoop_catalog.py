@@ -32,7 +32,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.spec.change.update import Changes, SetLocationUpdate, SetPropertiesUpdate
-from icecomb.format.storage.file_io import register_file_system
+from icecomb.format.storage.file_io import FileIO, register_file_system
 from icecomb.format.storage.local import LocalFileSystem
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
@@ -319,7 +319,7 @@ def test_a_late_commit_fills_no_gap_after_a_version_that_nobody_deleted(
     })))  # fmt: skip
     with monkeypatch.context() as patch:
         # as a writer that is killed when it has committed
-        patch.setattr("icecomb.catalog.commit.commit._delete_unlogged", lambda *_: None)
+        patch.setattr(FileIO, "delete", lambda *_: None)
         table.append(ROWS)
     for _ in range(3):
         table.append(ROWS)

@@ -171,16 +171,16 @@ def test_all_read_a_group_that_was_sorted_on_disk(
     table.delete("id in (3, 104, 158)")
     before = agreed(table)
     assert len(before) == 97
-    spilled: list[int] = []
-    spill = row_sort.RowSorter._spill
+    spilled: list[Path] = []
+    write = row_sort.write_run
 
-    def counted(self: row_sort.RowSorter) -> None:
-        spilled.append(len(self._waiting))
-        spill(self)
+    def counted(path: Path, batches: Any) -> Any:
+        spilled.append(path)
+        return write(path, batches)
 
     for module in (row_sort, group_rewriter):
         monkeypatch.setattr(module, "RUN_BYTES", 500)
-    monkeypatch.setattr(row_sort.RowSorter, "_spill", counted)
+    monkeypatch.setattr(row_sort, "write_run", counted)
     table.maintenance.rewrite_data_files(
         sort_order="s DESC NULLS LAST, x ASC NULLS FIRST", options={"rewrite-all": "true"}
     )

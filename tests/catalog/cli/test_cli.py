@@ -293,7 +293,6 @@ def test_no_java_is_one_line_and_starts_nothing(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr("icecomb.catalog.java._FOLDERS", (), raising=False)
     for command in (("metastore", "start"), ("tables",), ("demo",)):
         code, out, err = icecomb("--warehouse", str(tmp_path / "lake"), *command, uri=None)
         assert (code, "error: " in err) == (1, True), err

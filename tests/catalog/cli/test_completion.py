@@ -18,7 +18,7 @@ import click
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import cli, load_catalog
+from icecomb.catalog import cli, load_catalog, loading
 from icecomb.catalog.cli import completion
 from icecomb.catalog.cli.application import icecomb
 from icecomb.catalog.cli.completion import TableName
@@ -280,6 +280,10 @@ def test_an_unknown_shell_is_wrong_usage(capfd: pytest.CaptureFixture[str]) -> N
     assert "'tcsh' is not one of" in capfd.readouterr().err
 
 
+ELSEWHERE = {"uri": "thrift://127.0.0.1:1"}
+"""A catalog that is not the metastore of one's own."""
+
+
 def names(incomplete: str, **given: Any) -> list[str]:
     context = click.Context(icecomb)
     context.params = given
@@ -298,10 +302,12 @@ def test_names_that_a_shell_would_run_are_not_offered(monkeypatch: pytest.Monkey
             hostile = ["t;ls", "t$(ls)", "t`ls`", "t\n", "t x", "t'", "t\x1b[2J", "t|", "t*"]
             return [("db", name) for name in ["fine", "größe", *hostile]]
 
-    monkeypatch.setattr(completion, "_catalog", lambda _: Catalog())
-    assert names("") == ["db"]
-    assert names("db.") == names("d") == ["db.fine", "db.größe"]
-    assert names("$") == names("--y") == []
+    monkeypatch.setattr(loading, "catalog_of", lambda _: Catalog())
+    assert names("", **ELSEWHERE) == ["db"]
+    for typed in ("db.", "d"):
+        assert names(typed, **ELSEWHERE) == ["db.fine", "db.größe"]
+    for typed in ("$", "--y"):
+        assert names(typed, **ELSEWHERE) == []
 
 
 def test_branches_and_tags_of_the_written_table_are_completed(
@@ -339,8 +345,8 @@ def test_a_catalog_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.Mo
         asked.set()
         over.wait()
 
-    monkeypatch.setattr(completion, "_catalog", silent)
-    assert names("d") == []
+    monkeypatch.setattr(loading, "catalog_of", silent)
+    assert names("d", **ELSEWHERE) == []
     assert asked.is_set()
     assert not over.is_set()
     over.set()

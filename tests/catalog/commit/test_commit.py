@@ -14,13 +14,11 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive import entry_pointer
 from icecomb.catalog.hive.catalog import HiveCatalog
-from icecomb.catalog.hive.lock import TableLock
 from icecomb.catalog.hive.pointer import HivePointer
 from icecomb.catalog.hive.thrift import server
-from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.entity import LockState
-from icecomb.catalog.hive.thrift.failure import RefusedError
+from icecomb.catalog.hive.thrift.failure import RefusedError, UnreachableError
 from icecomb.catalog.hive.thrift.known_server import ValueCheck
 from icecomb.format.errors import (
     CommitFailedError,
@@ -347,7 +345,14 @@ def test_a_writer_whose_heartbeats_stopped_asks_before_it_alters(
         catalog.client.unlock(row.lock_id)
         time.sleep(0.3)
 
-    monkeypatch.setattr(TableLock, "_keep_alive", lambda _: None)
+    beat = HiveClient.heartbeat
+
+    def asked_for(self, lock_id):
+        if threading.current_thread().name.startswith("heartbeat of"):
+            raise UnreachableError("The process was stopped")
+        beat(self, lock_id)
+
+    monkeypatch.setattr(HiveClient, "heartbeat", asked_for)
     proxy.before("get_table_req", stall_and_lose_the_lock)
     proxy.before(ALTER, lambda: held.extend(catalog.client.locks(*table.identifier)))
     mine.append(rows)
@@ -529,15 +534,8 @@ def test_repeating_an_append_of_unknown_outcome_destroys_nothing(proxied, proxy,
     for file in write_data(table.io, table.metadata, rows):
         append.append_data_file(file)
     proxy.fail(ALTER, "reply")
-    twice = Calls._twice
-
-    def broken_once(self, method, send):
-        if self is not proxied.client._calls:  # others still release locks in the background
-            return twice(self, method, send)
-        Calls._twice = twice
-        raise MetastoreError("the network is down")
-
-    proxy.before(ALTER, lambda: setattr(Calls, "_twice", broken_once))
+    # who looks asks twice
+    proxy.before(ALTER, lambda: proxy.fail("get_table_req", "request", times=2))
     with pytest.raises(CommitStateUnknownError):
         table.commit(append)
     # it was made: that is found, and it is not made again

@@ -204,13 +204,13 @@ def test_what_others_take_after_the_commit_is_spared(
     table: Table, lake: Any, monkeypatch: Any
 ) -> None:
     taken = first_file(table)
-    clean = ExpireSnapshots._cleaned
+    clean_up = ExpireSnapshots.clean_up
 
-    def cleaned(self: Any, *given: Any) -> Any:
+    def late(self: Any, committed: Any) -> None:
         lake.load_table("db.t").add_files([taken])
-        return clean(self, *given)
+        clean_up(self, committed)
 
-    monkeypatch.setattr(ExpireSnapshots, "_cleaned", cleaned)
+    monkeypatch.setattr(ExpireSnapshots, "clean_up", late)
     done = table.maintenance.expire_snapshots().older_than(LATER).commit()
     assert done.deleted_data_files_count == 0
     assert ids(table) == [1, 2]

@@ -14,7 +14,6 @@ from needed_files import needed_files, path
 from icecomb.catalog import Table
 from icecomb.catalog.commit.pointer import Unknown
 from icecomb.catalog.hadoop.pointer import HadoopPointer
-from icecomb.catalog.maintenance.group_run import GroupRun
 from icecomb.format.errors import CommitStateUnknownError, FileIOError
 from tests.rings import sampled
 
@@ -56,12 +55,12 @@ def whole(table: Table) -> None:
 
 def ending(monkeypatch: Any, publish: Callable[[Callable[[], Any]], Any]) -> None:
     """Have something else happen where a commit is published."""
-    original = HadoopPointer._publish
+    original = HadoopPointer.swap
 
-    def published(self: HadoopPointer, *given: Any) -> Any:
+    def swapped(self: HadoopPointer, *given: Any) -> Any:
         return publish(lambda: original(self, *given))
 
-    monkeypatch.setattr(HadoopPointer, "_publish", published)
+    monkeypatch.setattr(HadoopPointer, "swap", swapped)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,7 @@ def test_what_ends_it_between_writing_and_committing_leaves_the_table(
         raise end
 
     with monkeypatch.context() as patched:
-        patched.setattr(GroupRun, "_commit", commit)
+        patched.setattr(Table, "commit", commit)
         with pytest.raises(type(end)):
             ACTIONS[name](table)
     whole(table)
@@ -161,14 +160,14 @@ def test_what_ends_it_between_writing_and_committing_leaves_the_table(
 def test_what_ends_it_after_one_part_was_committed_keeps_that_part(
     table: Table, monkeypatch: Any, end: BaseException
 ) -> None:
-    before, original, calls = len(table.refresh().snapshots()), GroupRun._commit, []
+    before, original, calls = len(table.refresh().snapshots()), Table.commit, []
 
     def commit(self: Any, *given: Any) -> Any:
         calls.append(original(self, *given))
         raise end
 
     with monkeypatch.context() as patched:
-        patched.setattr(GroupRun, "_commit", commit)
+        patched.setattr(Table, "commit", commit)
         with pytest.raises(type(end)):
             ACTIONS["in parts"](table)
     whole(table)

@@ -17,6 +17,7 @@ from icecomb.catalog.maintenance.folder_listing import HiddenNames, ListedEntry
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
+from icecomb.format.storage.local import LocalFileSystem
 
 ACTIONS = (
     "expire-snapshots",
@@ -121,7 +122,7 @@ def test_files_that_an_engine_tells_although_they_are_needed_stay(table):
 
 
 def test_only_beyond_its_limit_this_machine_asks_a_session(table, monkeypatch):
-    monkeypatch.setattr(orphans._Orphans, "_is_local", lambda _: False)
+    monkeypatch.setattr(LocalFileSystem, "is_local", False)
     engine = Elsewhere()
     search = orphans.OrphanSearch(older_than_ms=int(time.time() * 1000) - 60_000, session=engine)
     ours = set(orphans.remove_orphan_files(table, search).orphan_file_location)

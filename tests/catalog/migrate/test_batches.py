@@ -13,7 +13,9 @@ import pytest
 
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.failure import UnreachableError
+from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.batch import Result, StepStatus, run_batch
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.report.progress import SILENT
@@ -145,14 +147,17 @@ def test_what_a_crash_left_is_among_what_a_pattern_means(
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): numbers(1)}, prefix=prefix)
     before = table.state
     pattern = f"made.{prefix}*"
-    from icecomb.catalog.migrate.applying import hive_parts
-    from icecomb.catalog.migrate.reverting import reversal as reverting
+    tidy = TableEntry.tidy
 
-    def killed(*_: Any, **__: Any) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def tidied(*arguments: Any) -> None:
+        tidy(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(hive_parts.HiveParts, "take_away", killed)
+        patch.setattr(HiveParts, "take_away", killed)
         assert cli.main(["--uri", table.catalog.properties["uri"], "migrate", "apply", pattern])
     assert table.entry.is_iceberg
     assert len(table.partitions) == 1
@@ -160,7 +165,7 @@ def test_what_a_crash_left_is_among_what_a_pattern_means(
     assert (code, found[table.name]["result"]["already"]) == (0, False)
     assert table.partitions == []
     with monkeypatch.context() as patch:
-        patch.setattr(reverting.Reversal, "_set_aside", killed)
+        patch.setattr(TableEntry, "tidy", tidied)
         with pytest.raises(KeyboardInterrupt):
             migrate.revert(table.catalog, table.name, dry_run=False)
     assert not table.entry.is_iceberg

@@ -13,7 +13,7 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying import hive_parts
-from icecomb.catalog.migrate.applying.hive_parts import HiveParts
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 from icecomb.format.errors import MigrationError
 
@@ -84,14 +84,14 @@ def test_a_table_half_taken_away_comes_back(
     parts = {(k,): numbers(int(k)) for k in "123"}
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
     before = table.state
-    drop = HiveParts._drop
+    drop = TableEntry.drop_partitions
 
-    def killed(self: Any, names: Any, known: Any) -> None:
-        drop(self, names, known)
+    def killed(self: TableEntry, names: Any) -> None:
+        drop(self, names)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(HiveParts, "_drop", killed)
+        patch.setattr(TableEntry, "drop_partitions", killed)
         with pytest.raises(KeyboardInterrupt):
             migrate.apply(table.catalog, table.name)
     shutil.rmtree(table.folder / "metadata")

@@ -18,7 +18,7 @@ from pyarrow import orc
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.entity import HivePartition, StorageDescriptor
-from icecomb.catalog.migrate.applying.migration import Takeover
+from icecomb.catalog.migrate.applying import migration
 from icecomb.format.errors import CommitFailedError, MigrationError, UnsupportedError
 from icecomb.format.rows.avro.reader import AvroReader
 from icecomb.format.rows.orc.reader import OrcReader
@@ -620,7 +620,7 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files_away(
         write_avro(rows_of(1), writers)
         raise CommitFailedError("changed", hint="again")
 
-    monkeypatch.setattr(Takeover, "_check_unchanged", disturbed)
+    monkeypatch.setattr(migration, "is_unchanged", disturbed)
     with pytest.raises(MigrationError, match="are in sub-folders"):
         migrate.apply(table.catalog, table.name)
     assert min(map(len, seen)) == 3, "a manifest, a list and the metadata"

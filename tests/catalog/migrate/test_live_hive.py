@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate
-from icecomb.catalog.migrate.applying.migration import Takeover
+from icecomb.catalog.migrate.journal.writer_in_flight import WritersInFlight
 from icecomb.format.errors import MigrationError
 from tests.peers.hive import FailedStatementError, Hive
 from tests.peers.hive_metastore import HiveMetastore
@@ -92,7 +92,7 @@ def test_an_insert_that_is_under_way_at_the_turn_is_in_the_table(
         if not begun:
             begun.append(Statement(live, text, folder))
 
-    monkeypatch.setattr(Takeover, "_check_no_writer", begin)
+    monkeypatch.setattr(WritersInFlight, "in_table_folder", begin)
     migrate.apply(live.catalog, table)
     begun[0].join(60)
     assert begun[0].said == "ok"
@@ -117,7 +117,7 @@ def test_what_hive_does_to_a_table_without_partitions_is_told_and_there_is_a_way
         if not begun:
             begun.append(Statement(live, text, folder))
 
-    monkeypatch.setattr(Takeover, "_check_no_writer", begin)
+    monkeypatch.setattr(WritersInFlight, "in_table_folder", begin)
     told = ""
     try:
         migrate.apply(live.catalog, table)

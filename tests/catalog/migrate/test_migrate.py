@@ -21,7 +21,8 @@ from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import FOLDER, Step
-from icecomb.catalog.migrate.reverting.reversal import Reversal, RevertBlockedError
+from icecomb.catalog.migrate.reverting import reversal
+from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.storage.file_io import FileIO
 from tests.rings import sampled
@@ -548,13 +549,13 @@ def test_files_on_other_storage_than_the_journal_are_moved_away_before_a_revert(
     path = table.folder / "f.parquet"
     pq.write_table(numbers(5), path)
     table.catalog.load_table(table.name).add_files([f"file:{path}"])
-    of = Reversal._storages
+    texts = reversal.plain_texts
     monkeypatch.setattr(
-        Reversal,
-        "_storages",
-        lambda self, names: [
-            "hdfs://far" if name.endswith("f.parquet") else one
-            for name, one in zip(names, of(self, names), strict=True)
+        reversal,
+        "plain_texts",
+        lambda names, settings: [
+            f"hdfs://far{one}" if one.endswith("/f.parquet") else one
+            for one in texts(names, settings)
         ],
     )
     with pytest.raises(MigrationError, match="1 files that were added since"):

@@ -18,9 +18,12 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying import migration as applying
 from icecomb.catalog.migrate.choices import Choices
+from icecomb.catalog.migrate.journal.context import MigrationContext
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import find_journals, start_journal
 from icecomb.catalog.migrate.reverting import reversal as reverting
 from icecomb.format.errors import CommitFailedError, LockTimeoutError, MigrationError
+from icecomb.format.spec import metadata_file
 
 _PREFIXES = itertools.count()
 SHARED = "has the folder of"
@@ -316,13 +319,13 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files(
         f"{uuid.uuid4()}-m0.avro",
     )
 
-    def ends(*_: Any) -> None:
+    def ends(*_: Any, **__: Any) -> None:
         for name in names:
             (folder / name).write_bytes(b"another writer's")
         raise ending
 
     with monkeypatch.context() as patch:
-        patch.setattr(applying.Takeover, "_check_unchanged", ends)
+        patch.setattr(applying, "is_unchanged", ends)
         with pytest.raises(type(ending)):
             pair.apply(pair.first.name)
     if isinstance(ending, KeyboardInterrupt):
@@ -331,7 +334,7 @@ def test_an_attempt_that_is_given_up_takes_only_its_own_files(
             migrate.revert(pair.catalog, pair.first.name, dry_run=False)
         else:
             with monkeypatch.context() as patch:
-                patch.setattr(applying.Takeover, "_plan", ends)
+                patch.setattr(applying, "plan_source", ends)
                 with pytest.raises(KeyboardInterrupt):
                     pair.apply(pair.first.name)
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
@@ -341,26 +344,25 @@ def test_a_revert_beside_an_apply_of_the_same_table_leaves_one_whole_table(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written, reverting_now = threading.Event(), threading.Event()
-    write, set_aside = applying.Takeover._write_metadata, reverting.Reversal._set_aside
+    write, fence = metadata_file.write_metadata, MigrationContext.fence_conversion
 
-    def slow_write(*arguments: Any) -> Any:
-        found = write(*arguments)
+    def slow_write(*arguments: Any) -> None:
+        write(*arguments)
         written.set()
         assert reverting_now.wait(60)
-        return found
 
     with ThreadPoolExecutor(1) as threads:
-        monkeypatch.setattr(applying.Takeover, "_write_metadata", slow_write)
+        monkeypatch.setattr(metadata_file, "write_metadata", slow_write)
         applied = threads.submit(pair.apply, pair.first.name)
         assert written.wait(60)
-        monkeypatch.setattr(applying.Takeover, "_write_metadata", write)
+        monkeypatch.setattr(metadata_file, "write_metadata", write)
 
-        def late_set_aside(*arguments: Any, **options: Any) -> None:
+        def late_fence(*arguments: Any) -> bool:
             reverting_now.set()
             wait([applied], timeout=1)  # it waits for the lock
-            set_aside(*arguments, **options)
+            return fence(*arguments)
 
-        monkeypatch.setattr(reverting.Reversal, "_set_aside", late_set_aside)
+        monkeypatch.setattr(MigrationContext, "fence_conversion", late_fence)
         migrate.revert(pair.catalog, pair.first.name, dry_run=False)
         applied.result(60)
     assert pair.ids(pair.first.name) == [1, 2]
@@ -370,22 +372,25 @@ def test_a_revert_beside_an_apply_of_the_same_table_leaves_one_whole_table(
 def test_a_revert_that_comes_after_another_revert_and_an_apply_changes_nothing(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: Any) -> None:
+    tidy, find = TableEntry.tidy, reverting.find_overwritten
+
+    def killed(*arguments: Any) -> None:
+        tidy(*arguments)
         raise KeyboardInterrupt
 
     pair.apply(pair.first.name)
     with monkeypatch.context() as patch:
-        patch.setattr(reverting.Reversal, "_set_aside", killed)
+        patch.setattr(TableEntry, "tidy", killed)
         with pytest.raises(KeyboardInterrupt):
             migrate.revert(pair.catalog, pair.first.name, dry_run=False)
-    check = reverting.Reversal._check_unanswered
 
-    def late(*arguments: Any) -> None:
-        monkeypatch.setattr(reverting.Reversal, "_check_unanswered", check)
+    def late(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(reverting, "find_overwritten", find)
         migrate.revert(pair.catalog, pair.first.name, dry_run=False)
         pair.apply(pair.first.name)
+        return find(*arguments, **options)
 
-    monkeypatch.setattr(reverting.Reversal, "_check_unanswered", late)
+    monkeypatch.setattr(reverting, "find_overwritten", late)
     with pytest.raises(CommitFailedError, match="changed meanwhile"):
         migrate.revert(pair.catalog, pair.first.name, dry_run=False)
     assert pair.ids(pair.first.name) == [1, 2]

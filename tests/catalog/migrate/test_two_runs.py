@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.applying.migration import Takeover
+from icecomb.catalog.migrate.applying import migration
 
 MADE = "two_runs"
 
@@ -27,18 +27,18 @@ def test_who_is_given_up_by_another_run_takes_its_metadata_files_along(
 ) -> None:
     """Left in a table without partitions they would block it: files in sub-folders."""
     table = make_hive_table({"id": "bigint"}, rows=numbers(1))
-    write, begun = Takeover._write_metadata, list[str]()
+    check, begun = migration.check_format_version, list[str]()
 
-    def write_beside(self: Any, *arguments: Any) -> Any:
+    def begin_beside(*arguments: Any) -> None:
         if not begun:
             begun.append(other)
             if other == "apply":
                 migrate.apply(table.catalog, table.name)
             else:
                 migrate.revert(table.catalog, table.name, dry_run=False)
-        return write(self, *arguments)
+        check(*arguments)
 
-    monkeypatch.setattr(Takeover, "_write_metadata", write_beside)
+    monkeypatch.setattr(migration, "check_format_version", begin_beside)
     done = migrate.apply(table.catalog, table.name)
     assert (begun, done.rows) == ([other], 1)
     migrate.revert(table.catalog, table.name, dry_run=False)

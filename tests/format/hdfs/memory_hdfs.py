@@ -20,7 +20,10 @@ _PREFIX = "/webhdfs/v1"
 
 @dataclass
 class Stored:
-    """A file; its id stays when it gets another name. `asked` is what its creation asked for."""
+    """A file; its id stays when it gets another name.
+
+    `asked` is what its creation asked for, and then its last rename.
+    """
 
     file_id: int
     data: bytes
@@ -50,7 +53,7 @@ class MemoryHdfs:
     `.data_nodes` are the HTTP addresses of the data nodes by that of their transfers, which is what `excludedatanodes`
     is compared with: the first one that is not excluded is redirected to. `.zones` are encryption zones, None those
     of a name node of Hadoop 2.7, which says nothing of the trash. `.safe_mode` is whether it changes nothing,
-    `.is_http_fs` whether HttpFS answers, which sends and takes files itself. `.snapshots` are the folders that have
+    `.is_http_fs` whether HttpFS answers, which sends and takes files itself, `.gateway` where one sends that hides names. `.snapshots` are the folders that have
     snapshots, with their owners.
     """
 
@@ -63,6 +66,7 @@ class MemoryHdfs:
         self.snapshots: dict[str, str] = {}
         self.safe_mode = False
         self.is_http_fs = False
+        self.gateway = ""
         self.cuts_after: int | None = None
         self.loses = 0
         self.taken = 0
@@ -99,6 +103,7 @@ class MemoryHdfs:
         self.zones = []
         self.snapshots.clear()
         self.safe_mode = self.is_http_fs = False
+        self.gateway = ""
         self.data_nodes = {"127.0.0.1:9866": self.address}
         self.pause_s = 0.0
 
@@ -141,6 +146,9 @@ class MemoryHdfs:
                         handler.reply(200, self._found(path).data)
                     else:
                         handler.redirect(f"http://{self.address}{handler.path}&data=true")
+                    return
+                if self.gateway:
+                    handler.redirect(self.gateway)
                     return
                 excluded = asked.get("excludedatanodes", "").split(",")
                 left = [web for name, web in self.data_nodes.items() if name not in excluded]
@@ -245,6 +253,8 @@ class MemoryHdfs:
         if taken and (target in self.folders or asked["renameoptions"] == "NONE"):
             raise RefusedError(403, "FileAlreadyExistsException", f"{target} already exists")
         there[target] = there.pop(path)
+        if there is self.files:
+            self.files[target].asked.update(asked)
         if path in self.modes:
             self.modes[target] = self.modes.pop(path)
 

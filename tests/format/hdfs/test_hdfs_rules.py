@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError, NoSuchFileError
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.hdfs import native
 
 PLACE = "hdfs://lake/t"
 LARGE = bytes(range(250)) * 40_000
@@ -183,13 +184,50 @@ def test_a_data_node_that_failed_is_asked_again_where_there_is_no_other(
     assert io.read(f"{PLACE}/x") == b"1"
 
 
-def test_a_fork_of_a_process_that_used_hdfs_native_goes_by_webhdfs(memory_settings, monkeypatch):
-    """The library's threads are not in it: its first read would never end."""
+@pytest.fixture
+def native_io(memory_settings, monkeypatch):
+    """An `hdfs-native` that finds no file: it selects its name node itself, perhaps an observer."""
+
+    def read(_):
+        raise FileNotFoundError
+
+    library = SimpleNamespace(Client=lambda *_, **__: SimpleNamespace(read=read))
+    monkeypatch.setitem(sys.modules, "hdfs_native", library)
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
-    monkeypatch.setattr(native, "_process", os.getppid())
-    io = FileIO({**memory_settings, "hdfs.engine": "native"})
-    io.create(f"{PLACE}/x", b"1")
-    assert io.read(f"{PLACE}/x") == b"1"
+    made = FileIO({**memory_settings, "hdfs.engine": "native"})
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_file_is_missing_where_the_active_name_node_says_so_too(memory, native_io, is_there):
+    if is_there:
+        memory.put("/t/x", b"1")
+    with pytest.raises(FileIOError, match=r"hdfs-native does not know|does not exist") as caught:
+        native_io.read(f"{PLACE}/x")
+    assert isinstance(caught.value, NoSuchFileError) is not is_there
+
+
+def test_a_fork_of_a_process_that_used_hdfs_native_goes_by_webhdfs(memory, native_io):
+    """The library's threads are not in it: its first read would never end."""
+    memory.put("/t/x", b"1")
+    with pytest.raises(FileIOError, match="hdfs-native does not know"):
+        native_io.read(f"{PLACE}/x")
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(native_io.read(f"{PLACE}/x") != b"1")
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(("replace", "option"), [(False, "NONE"), (True, "OVERWRITE")])
+def test_the_name_node_is_told_whether_a_file_may_be_replaced(io, memory, replace, option):
+    """Without the option it would move a file into a folder of that name."""
+    with io.prepare(f"{PLACE}/x", b"1", replace=replace) as publish:
+        publish()
+    assert memory.files["/t/x"].asked["renameoptions"] == option
 
 
 def test_folders_beside_each_other_are_looked_at_together_and_listed_in_order(

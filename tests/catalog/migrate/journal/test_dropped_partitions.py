@@ -11,7 +11,7 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying import hive_parts
-from icecomb.catalog.migrate.applying.hive_parts import HiveParts
+from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import FOLDER
 from icecomb.format.errors import MigrationError
 
@@ -111,15 +111,15 @@ def test_a_migration_that_an_older_version_began_takes_nothing_for_dropped(
     parts = {(k,): numbers(int(k)) for k in "12"}
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, parts)
     before = table.state
-    drop, taken = HiveParts._drop, []
+    drop, taken = TableEntry.drop_partitions, []
 
-    def killed(self: Any, names: Any, known: Any) -> None:
-        drop(self, names, known)
+    def killed(self: TableEntry, names: Any) -> None:
+        drop(self, names)
         taken.extend(names)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(HiveParts, "_drop", killed)
+        patch.setattr(TableEntry, "drop_partitions", killed)
         with pytest.raises(KeyboardInterrupt):
             migrate.apply(table.catalog, table.name)
     assert taken == ["k=1"]

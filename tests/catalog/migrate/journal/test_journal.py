@@ -48,15 +48,15 @@ def test_who_records_a_step_at_the_same_time_takes_the_next_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = begin(FileIO(), tmp_path)
-    attempts = Journal._attempts
+    exists = FileIO.exists
 
-    def late(self: Journal, step: Step) -> int:
-        found = attempts(self, step)
+    def late(self: FileIO, location: str) -> bool:
+        found = exists(self, location)
         monkeypatch.undo()
         journal.record(Step.REVERTING, pointer="theirs")
         return found
 
-    monkeypatch.setattr(Journal, "_attempts", late)
+    monkeypatch.setattr(FileIO, "exists", late)
     journal.record(Step.REVERTING, pointer="ours")
     found = [journal.step(Step.REVERTING, attempt) for attempt in (0, 1)]
     assert [one and one["pointer"] for one in found] == ["theirs", "ours"]

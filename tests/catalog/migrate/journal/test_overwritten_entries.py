@@ -13,7 +13,6 @@ import pytest
 from icecomb.catalog import load_catalog, migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.applying import hive_parts
-from icecomb.catalog.migrate.applying.hive_parts import HiveParts
 from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import FOLDER, Journal, Step, start_journal
@@ -90,16 +89,16 @@ def test_an_old_copy_after_apply_was_killed_is_no_reason_to_start_over(
     three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, partitions = three.state
-    drop, dropped = HiveParts._drop, []
+    drop, dropped = TableEntry.drop_partitions, []
 
-    def killed(self: Any, names: Any, known: Any) -> None:
+    def killed(self: TableEntry, names: Any) -> None:
         if dropped:
             raise KeyboardInterrupt
         dropped.extend(names)
-        drop(self, names, known)
+        drop(self, names)
 
     with monkeypatch.context() as patch:
-        patch.setattr(HiveParts, "_drop", killed)
+        patch.setattr(TableEntry, "drop_partitions", killed)
         with pytest.raises(KeyboardInterrupt):
             migrate.apply(three.catalog, three.name)
     write_back(three, before)

@@ -7,13 +7,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, migrate
 from icecomb.catalog.hive.thrift.entity import HiveTable
+from icecomb.catalog.migrate.applying import migration
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 from icecomb.catalog.migrate.planning import neighbor
 from icecomb.catalog.migrate.planning.neighbor import Neighbors
@@ -155,7 +155,7 @@ def test_apply_goes_on_where_the_metastore_does_not_tell_of_other_tables(
 
     said: list[str] = []
     monkeypatch.setattr(neighbor, "neighbors_of", refused)
-    monkeypatch.setattr(neighbor.RECENT, "_found", WeakKeyDictionary())
+    monkeypatch.setattr(migration, "RECENT", neighbor.RecentNeighbors())
     monkeypatch.setattr(Silent, "say", lambda _, message: said.append(message))
     assert migrate.apply(table.catalog, table.name).rows == 1
     assert any("whether other tables have its folder is unknown: no lists" in one for one in said)

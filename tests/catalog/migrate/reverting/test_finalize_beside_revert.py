@@ -10,7 +10,7 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.journal import Step
-from icecomb.catalog.migrate.reverting.reversal import Reversal
+from icecomb.catalog.migrate.reverting import reversal
 from icecomb.catalog.report.progress import SILENT
 from icecomb.format.errors import MigrationError
 
@@ -31,14 +31,14 @@ def journal_of(table: Any) -> Any:
 def test_a_revert_that_a_finalize_overtakes_changes_nothing(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = Reversal._examined
+    look = reversal.unconfirmed
 
-    def overtaken(self: Reversal, *arguments: Any) -> Any:
-        found = look(self, *arguments)
+    def overtaken(*arguments: Any) -> Any:
+        found = look(*arguments)
         migrate.finalize(table.catalog, table.name, unverified=True)
         return found
 
-    monkeypatch.setattr(Reversal, "_examined", overtaken)
+    monkeypatch.setattr(reversal, "unconfirmed", overtaken)
     with pytest.raises(MigrationError, match="was finalized: there is no way back"):
         migrate.revert(table.catalog, table.name, dry_run=False)
     steps = set(journal_of(table).steps())

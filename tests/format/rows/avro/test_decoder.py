@@ -148,7 +148,7 @@ def test_no_python_object_is_made_for_a_row(tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("rows were read one by one")
 
-    monkeypatch.setattr(avro_reader, "_batch", refuse)
+    monkeypatch.setattr(avro_reader.fastavro, "reader", refuse)
     _, table = read(path, rowwise=False)
     assert table["string"].to_pylist() == [row["string"] for row in rows]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,11 +12,8 @@ from icecomb.format.errors import (
     ConfigurationError,
     FileIOError,
     MissingDependencyError,
-    NoSuchFileError,
 )
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.file_system import is_missing
-from icecomb.format.storage.hdfs.native import NativeHdfs
 
 NOWHERE = {"dfs.namenode.http-address": "127.0.0.1:1", "hdfs.engine": "native"}
 
@@ -57,25 +53,6 @@ def test_it_never_acts_for_another_user_than_the_properties_say(properties, prob
 def test_a_cluster_that_is_not_there_is_an_error_at_once():
     with pytest.raises(FileIOError, match=r"127\.0\.0\.1:1: Connection refused"):
         FileIO({**NOWHERE, "fs.defaultFS": "hdfs://127.0.0.1:2"}).read("hdfs://127.0.0.1:2/x")
-
-
-@pytest.mark.parametrize("is_there", [True, False])
-def test_a_file_is_missing_where_the_active_name_node_says_so_too(monkeypatch, is_there):
-    """hdfs-native finds its name node by itself, and that may be an observer."""
-    web = NativeHdfs.__new__(NativeHdfs)
-
-    def missing(*_):
-        raise FileNotFoundError
-
-    def status(_, location):
-        if not is_there:
-            raise is_missing(location)
-
-    monkeypatch.setattr(web, "_native", SimpleNamespace(read=missing), raising=False)
-    monkeypatch.setattr(web, "status", status)
-    with pytest.raises(FileIOError, match=r"hdfs-native does not know|does not exist") as caught:
-        web.read("/x", "hdfs://lake/x")
-    assert isinstance(caught.value, NoSuchFileError) is not is_there
 
 
 @pytest.mark.full("the second engine of HDFS; the first one's words are in the gate")

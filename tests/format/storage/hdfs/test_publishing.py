@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 from icecomb.format.errors import FileAlreadyExistsError
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
 from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
-from icecomb.format.storage.hdfs.web_hdfs import WebHdfs
 
 PLACE = "hdfs://nn/lake/v1.metadata.json"
 
@@ -76,22 +75,3 @@ def test_a_file_takes_nobody_s_name_and_leaves_nothing(monkeypatch):
     with pytest.raises(FileAlreadyExistsError):
         send(file_system(name_node, monkeypatch), b"ours")
     assert name_node.files == {"/lake/v1.metadata.json": b"theirs"}
-
-
-@pytest.mark.parametrize(("replaces", "option"), [(False, "NONE"), (True, "OVERWRITE")])
-def test_the_name_node_is_told_whether_a_file_may_be_replaced(monkeypatch, replaces, option):
-    """Without the option it would move a file into a folder of that name."""
-    asked: list[dict[str, str]] = []
-    web = WebHdfs.__new__(WebHdfs)
-    monkeypatch.setattr(web, "_failures", lambda *_: nullcontext(), raising=False)
-    done = SimpleNamespace(headers={"Content-Type": "application/octet-stream"}, content=b"")
-
-    def call(*sent: Any) -> Any:
-        asked.append({"op": sent[2], **sent[4]})
-        return done
-
-    monkeypatch.setattr(web, "_session", SimpleNamespace(lost_answers=0), raising=False)
-    monkeypatch.setattr(web, "_call", call, raising=False)
-    monkeypatch.setattr(web, "_is_at", lambda *_: True)
-    web.publish("/lake/.draft", "/lake/a", 1, PLACE, replace=replaces)
-    assert asked == [{"op": "RENAME", "destination": "/lake/a", "renameoptions": option}]
