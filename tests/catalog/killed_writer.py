@@ -40,7 +40,8 @@ def _steps(fatal: int, told: int) -> None:
         if count > fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    send, create, delete = Calls.send, LocalFileSystem._created, LocalFileSystem.delete
+    send, create, delete = Calls.send, LocalFileSystem.create, LocalFileSystem.delete
+    create_stream = LocalFileSystem.create_stream
 
     def watched_send(self: Calls, method: str, call: Any) -> Any:
         if method.startswith(_LOOKS):
@@ -50,16 +51,21 @@ def _steps(fatal: int, told: int) -> None:
         step(f"after {method}")
         return answer
 
-    def watched_create(self: LocalFileSystem, location: str, *, sync: bool) -> Any:
+    def watched_create(self: LocalFileSystem, location: str, data: bytes) -> None:
         step("before a file")
-        return create(self, location, sync=sync)
+        create(self, location, data)
+
+    def watched_stream(self: LocalFileSystem, location: str) -> Any:
+        step("before a file")
+        return create_stream(self, location)
 
     def watched_delete(self: LocalFileSystem, locations: Iterable[str]) -> None:
         step("before files are deleted")
         delete(self, locations)
 
     Calls.send = watched_send  # type: ignore[method-assign,assignment]
-    LocalFileSystem._created = watched_create  # type: ignore[method-assign]
+    LocalFileSystem.create = watched_create  # type: ignore[method-assign]
+    LocalFileSystem.create_stream = watched_stream  # type: ignore[method-assign]
     LocalFileSystem.delete = watched_delete  # type: ignore[method-assign]
 
 

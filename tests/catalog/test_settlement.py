@@ -40,11 +40,11 @@ def version(table):
 
 def sees(table, expected, new):
     """What the history of a table that others own by now says of a change."""
-    pointer: Any = HivePointer.__new__(HivePointer)
-    pointer._io = FileIO()
+    nobody: Any = None
+    pointer: Any = HivePointer(nobody, "db", "t", FileIO(), {})
     parameters = {"metadata_location": table.metadata_location}
     entry = HiveTable("db", "t", parameters=parameters)
-    found = HivePointer.history(pointer, expected, new)(entry)
+    found = pointer.history(expected, new)(entry)
     assert found is not None
     before = expected.location if expected else MADE_BY_OTHERS
     return new.location in found, before in found

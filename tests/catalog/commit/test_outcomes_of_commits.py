@@ -41,7 +41,7 @@ class Pointer:
         self.current = MetadataVersion("v0", first)
         self.staged: list[MetadataVersion] = []
         self.discarded: list[str] = []
-        self._outcomes = list(outcomes)
+        self.outcomes = list(outcomes)
 
     def check_writable(self, _: object) -> None:
         """Everything is."""
@@ -59,7 +59,7 @@ class Pointer:
         return self.staged[-1]
 
     def swap(self, expected: MetadataVersion, new: MetadataVersion) -> Outcome:
-        outcome = self._outcomes.pop(0) if self._outcomes else Committed()
+        outcome = self.outcomes.pop(0) if self.outcomes else Committed()
         if isinstance(outcome, Exception):
             raise outcome
         if isinstance(outcome, Conflict):
@@ -169,7 +169,7 @@ def test_a_commit_does_not_go_to_another_table_that_has_the_name_by_now(tmp_path
     pointer = Pointer(str(tmp_path))
     known = pointer.current
     pointer.current = MetadataVersion("new", replace(known.metadata, table_uuid=uuid4()))
-    pointer._outcomes = [Conflict("another was first", "new")]
+    pointer.outcomes = [Conflict("another was first", "new")]
     pointer.overtake = lambda: None
     start: Any = pointer
     with pytest.raises(CommitFailedError, match="was dropped, and a new table has its name"):

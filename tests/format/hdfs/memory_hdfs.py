@@ -54,7 +54,7 @@ class MemoryHdfs:
     is compared with: the first one that is not excluded is redirected to. `.zones` are encryption zones, None those
     of a name node of Hadoop 2.7, which says nothing of the trash. `.safe_mode` is whether it changes nothing,
     `.is_http_fs` whether HttpFS answers, which sends and takes files itself, `.gateway` where one sends that hides names. `.snapshots` are the folders that have
-    snapshots, with their owners.
+    snapshots, with their owners, `.keeps` says of a path whether it cannot be deleted either.
     """
 
     def __init__(self) -> None:
@@ -64,6 +64,7 @@ class MemoryHdfs:
         self.before: dict[str, Callable[[], None]] = {}
         self.zones: list[str] | None = []
         self.snapshots: dict[str, str] = {}
+        self.keeps: Callable[[str], bool] | None = None
         self.safe_mode = False
         self.is_http_fs = False
         self.gateway = ""
@@ -102,6 +103,7 @@ class MemoryHdfs:
         self.calls.clear()
         self.zones = []
         self.snapshots.clear()
+        self.keeps = None
         self.safe_mode = self.is_http_fs = False
         self.gateway = ""
         self.data_nodes = {"127.0.0.1:9866": self.address}
@@ -259,7 +261,7 @@ class MemoryHdfs:
             self.modes[target] = self.modes.pop(path)
 
     def _delete(self, path: str, asked: dict[str, str]) -> Any:
-        if path in self.snapshots:
+        if path in self.snapshots or (self.keeps is not None and self.keeps(path)):
             raise RefusedError(403, "SnapshotException", f"{path} already has snapshots")
         if asked.get("recursive") != "true" and self._inside(path):
             raise RefusedError(403, "PathIsNotEmptyDirectoryException", f"{path} is not empty")

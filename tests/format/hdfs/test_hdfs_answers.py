@@ -431,17 +431,10 @@ def dropped_halfway(memory, memory_settings, refuse):
     table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
     for number in (1, 2):
         table.append(pa.table({"id": [number]}))
-    delete = memory._delete
-
-    def delete_or_refuse(path, asked):
-        if refuse(path):
-            raise RefusedError(403, "SnapshotException", f"{path} cannot be deleted")
-        return delete(path, asked)
-
-    memory._delete = delete_or_refuse
+    memory.keeps = refuse
     with pytest.raises(FileIOError) as caught:
         lake.drop_table("db.t", purge_requested=True)
-    memory._delete = delete
+    memory.keeps = None
     return lake, caught.value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tempfile
 
 import numpy as np
 import pytest
@@ -51,8 +52,6 @@ def test_a_full_disk_is_an_error_that_says_where(monkeypatch):
         def close(self):
             pass
 
-    with EntrySpill() as spill:
-        spill._file.close()
-        spill._file = Full()
-        with pytest.raises(FileIOError, match="No space left"):
-            spill.add([EncodedEntry(b"x", ManifestEntryStatus.EXISTING, 1, 1, ())])
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda _: Full())
+    with EntrySpill() as spill, pytest.raises(FileIOError, match="No space left"):
+        spill.add([EncodedEntry(b"x", ManifestEntryStatus.EXISTING, 1, 1, ())])

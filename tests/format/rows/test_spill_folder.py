@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from icecomb.format.rows.write import row_sort
+from icecomb.format.rows.write.row_key import SortKey
 from icecomb.format.rows.write.row_sort import RowSorter, new_spill_folder
+from icecomb.format.spec.transform import IdentityTransform
 from tests.peers.other_user import give_away
 
 KILLED = """
@@ -104,10 +108,13 @@ def test_a_link_of_its_name_is_not_followed(place):
     assert (place / "elsewhere" / "0.arrow").exists()
 
 
-def test_a_sort_that_ends_removes_what_it_wrote_and_nothing_else(place):
-    sorter = RowSorter([])
-    for theirs in ("1.arrow", "important.csv"):
-        folder = sorter._folder = new_spill_folder()
-        (folder / theirs).touch()
-        sorter.discard()
-        assert folder.exists() == (theirs == "important.csv")
+@pytest.mark.parametrize("theirs", [(), ("important.csv",)])
+def test_a_sort_that_ends_removes_what_it_wrote_and_nothing_else(place, monkeypatch, theirs):
+    monkeypatch.setattr(row_sort, "RUN_BYTES", 1)
+    sorter = RowSorter([SortKey((0,), IdentityTransform())])
+    sorter.add(pa.record_batch({"id": pa.array([2, 1], pa.int32())}))
+    (folder,) = place.iterdir()
+    for name in theirs:
+        (folder / name).touch()
+    sorter.discard()
+    assert folder.exists() == bool(theirs)

@@ -67,7 +67,7 @@ class Server:
                     name, number = self.misnames.pop(0)(name, number)
                 said = name.encode()
                 head = b"\x80\x01\x00\x02" + len(said).to_bytes(4, "big") + said
-                reply = head + number.to_bytes(4, "big", signed=True) + self._result(name) + b"\0"
+                reply = head + number.to_bytes(4, "big", signed=True) + self.result(name) + b"\0"
                 if not self.pause_s:
                     one.sendall(reply)
                     continue
@@ -76,7 +76,7 @@ class Server:
                     one.sendall(bytes([byte]))
 
     @staticmethod
-    def _result(name: str) -> bytes:
+    def result(name: str) -> bytes:
         if name == "get_all_databases":
             return wire.string_list_field(0, ["x" * 1000] * 100)
         return wire.string_field(0, "a value") if name == "get_config_value" else b""
@@ -165,7 +165,7 @@ def test_a_reply_is_no_larger_than_is_set(server):
 
 def test_what_only_a_length_says_is_not_waited_for(server):
     """A text of 2 GB that does not come, and that nobody would take."""
-    server._result = lambda _: b"\x0b\0\0\x7f\xff\xff\xff"
+    server.result = lambda _: b"\x0b\0\0\x7f\xff\xff\xff"
     with (
         connected(server) as client,
         pytest.raises(ReplyLostError, match="broke off"),

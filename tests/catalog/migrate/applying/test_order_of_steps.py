@@ -2,110 +2,78 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.applying import migration as applying
-from icecomb.catalog.migrate.applying.migration import Takeover
+from icecomb.catalog import migrate
+from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
+from icecomb.catalog.migrate.journal.journal import Step
 from icecomb.catalog.migrate.source.source import partition_values
 from icecomb.format.errors import CommitStateUnknownError
-from icecomb.format.holding import Holding
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import NestedField, StringType
 
-SWAP = ["locked", "checked again", "swapping", "converted", "swapped", "unlocked"]
-
-
-class Story:
-    """Stands for the context and the journal of a migration, and writes down what is done."""
-
-    def __init__(self, convert: Exception | None = None) -> None:
-        self.events: list[str] = []
-        self.settings: dict[str, str] = {}
-        self.io = SimpleNamespace(list=lambda _: [])
-        self.entry = SimpleNamespace(convert_to_iceberg=lambda *_: self._convert(convert))
-        self.table = SimpleNamespace(storage=SimpleNamespace(location="/lake/t"))
-
-    def _convert(self, problem: Exception | None) -> None:
-        self.events.append("converted")
-        if problem is not None:
-            raise problem
-
-    def locked(self, held: Holding, _: object) -> object:
-        held.add(lambda: self.events.append("unlocked"))
-        self.events.append("locked")
-        return object()
-
-    def require_lock(self, _: object) -> None:
-        """It is held."""
-
-    def discard_footers(self, _: object) -> None:
-        self.events.append("done")
-
-    def record(self, step: Any, **_: object) -> None:
-        self.events.append(step.value)
-
-    def note_grants(self) -> None:
-        self.events.append("grants")
-
-    def seal(self) -> str:
-        self.events.append("sealed")
-        return "digest"
-
-    def metadata_files(self) -> list[str]:
-        return []
-
-    def take_away(self) -> None:
-        self.events.append("partitions taken away")
+ALTER = "alter_table_with_environment_context"
+DROP = "drop_partitions_req"
+PREPARED = {Step.WRITING, Step.PREPARED}
+QUICK = {"commit.status-check.min-wait-ms": "5", "commit.status-check.num-retries": "1"}
 
 
 @pytest.fixture
-def convert(monkeypatch):
-    """Carries out a migration whose plan is made and whose metadata are written by nobody."""
-
-    def run(story: Story) -> None:
-        context: Any = story
-        one = Takeover(context)
-        monkeypatch.setattr(one, "_write_metadata", lambda *_: (None, "/lake/t/metadata/1.json"))
-        monkeypatch.setattr(
-            one, "_check_unchanged", lambda *_: story.events.append("checked again")
-        )
-        monkeypatch.setattr(one, "_check_not_abandoned", lambda *_: None)
-        monkeypatch.setattr(one, "_check_no_writer", lambda *_: None)
-        monkeypatch.setattr(applying, "_facts", lambda *_: {})
-        monkeypatch.setattr(applying, "pointed", lambda table, *_: table)
-        monkeypatch.setattr(applying, "HiveParts", lambda *_: story)
-        plan: Any = SimpleNamespace(location="/lake/t")
-        one._write_and_convert(HiveTable("db", "t"), plan, plan, context)
-
-    return run
+def table(make_hive_table: Any, proxied: Any) -> Any:
+    parts = {("1",): pa.table({"id": [1]})}
+    made = make_hive_table({"id": "bigint"}, {"k": "int"}, parts, parameters=QUICK)
+    # the server is found out about by an alter of its own: before the one that is meant
+    assert proxied.rejects_stale_swap("made.t", expectation_sent=True)
+    return made
 
 
-def test_the_journal_says_that_the_entry_is_about_to_be_converted_before_it_is(convert):
-    story = Story()
-    convert(story)
-    assert story.events == [
-        "writing",
-        "prepared",
-        "grants",
-        "sealed",
-        *SWAP,
-        "partitions taken away",
-        "done",
-    ]
+def steps(table: Any) -> set[Step]:
+    """Return what the journal says."""
+    (journal,) = FolderJournals(table.catalog, table.entry).own
+    return set(journal.steps())
 
 
-def test_the_journal_does_not_say_that_the_entry_was_converted_where_that_is_unknown(convert):
+def test_the_journal_says_that_the_entry_is_about_to_be_converted_before_it_is(
+    table: Any, proxied: Any, proxy: Any
+) -> None:
+    said: dict[str, set[Step]] = {}
+    for call in ("lock", ALTER, "unlock", DROP):
+        proxy.before(call, lambda call=call: said.setdefault(call, steps(table)))
+    proxy.after(ALTER, lambda: said.setdefault("altered", steps(table)))
+    proxy.begin()
+    migrate.apply(proxied, table.name)
+    converting = {*PREPARED, Step.SWAPPING}
+    assert said == {
+        "lock": PREPARED,
+        ALTER: converting,
+        "altered": converting,
+        "unlock": {*converting, Step.SWAPPED},
+        DROP: {*converting, Step.SWAPPED},
+    }
+    calls = proxy.sequence
+    lock, alter = calls.index("lock"), calls.index(ALTER)
+    # under the lock it is looked at again, and nobody waits for its partitions
+    assert "get_table_req" in calls[lock:alter]
+    assert alter < calls.index("unlock") < calls.index(DROP)
+
+
+def test_the_journal_does_not_say_that_the_entry_was_converted_where_that_is_unknown(
+    table: Any, proxied: Any, proxy: Any
+) -> None:
     """Whoever goes on must make sure that the request does not come late."""
-    story = Story(CommitStateUnknownError("no answer"))
+    proxy.fail(ALTER, "late")
+    proxy.before(ALTER, lambda: proxy.fail("get_table_req", "request", times=100))
     with pytest.raises(CommitStateUnknownError):
-        convert(story)
-    assert story.events == ["writing", "prepared", "grants", "sealed", *SWAP[:4], "unlocked"]
+        migrate.apply(proxied, table.name)
+    proxy.fail("get_table_req", "request", times=0)
+    assert steps(table) == {*PREPARED, Step.SWAPPING}
+    assert len(table.partitions) == 1
+    assert proxy.deliver() == 1
 
 
 @pytest.mark.parametrize("null_name", ["__HIVE_DEFAULT_PARTITION__", "N/A", ""])

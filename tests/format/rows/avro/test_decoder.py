@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 from decimal import Decimal
+from unittest import mock
 
 import fastavro
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icecomb.format.rows.avro import reader as avro_reader
-from icecomb.format.rows.avro.reader import AvroReader
+from icecomb.format.rows.avro.reader import AvroReader, columnar_layout
 from icecomb.format.storage.file_io import FileIO
 
 NAN = float("nan")
@@ -109,10 +110,10 @@ def files(draw):
 
 
 def read(path, *, rowwise, batch_size=5):
-    reader = AvroReader(FileIO(), str(path))
-    assert reader._layout is not None
-    if rowwise:
-        reader._layout = None
+    layout = (lambda *_: None) if rowwise else columnar_layout
+    with mock.patch.object(avro_reader, "columnar_layout", layout):
+        reader = AvroReader(FileIO(), str(path))
+    assert (reader._layout is None) == rowwise
     leaves = [leaf for f in reader.fields for leaf in f.leaves]
     found = list(reader.batches(leaves, [0], batch_size))
     reader.close()
