@@ -52,6 +52,13 @@ BETWEEN = {
     "icecomb.catalog.cli": ((), ("report", "application", "completion", "argument", "output")),
 }
 """Folders whose modules stand below some of their rooms and above others; the order of rooms stands in pyproject.toml."""
+POOLS = {
+    "icecomb.format.arrow.batch_stream": "`thread_pool`, which all others use",
+    "icecomb.format.storage.creations": "what was begun in a block is finished, whatever ends it",
+    "icecomb.format.storage.object_store.part_stream": "it lives from the first write to the last",
+    "icecomb.format.storage.range_input": "it lives from the first read to the last",
+}
+"""Modules that make threads for others' work, and why."""
 PACKAGES = ("icecomb", "icecomb.format", "icecomb.catalog", "icecomb.spark")
 
 
@@ -131,6 +138,13 @@ def test_a_property_is_declared_once() -> None:
             found.setdefault(key, []).append(module)
     assert len(found) > 200
     assert {key: modules for key, modules in found.items() if len(modules) > 1} == {}
+
+
+def test_threads_for_work_are_made_in_one_place_but_for_a_reason() -> None:
+    making = {
+        name for name, path in _modules().items() if "ThreadPoolExecutor(" in path.read_text()
+    }
+    assert making == POOLS.keys()
 
 
 def test_a_class_name_means_one_thing() -> None:

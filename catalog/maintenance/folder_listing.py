@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from icecomb.catalog.report.progress import THREADS
+from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.spec.metadata_file import METADATA_SUFFIXES
 from icecomb.format.storage.file_system import DRAFT_PATTERN, FileStatus, is_draft
@@ -101,21 +102,19 @@ class FolderListing:
         Args:
             limit: Number of files after which no other folder is begun; None for no limit.
         """
-        with ThreadPoolExecutor(THREADS, "icecomb-listing") as pool:
-            waiting: dict[Future[FolderEntries], str] = {}
-            folders = deque([folder.rstrip("/")])
-            try:
-                while (folders and not self._is_full(limit)) or waiting:
-                    while folders and len(waiting) < 4 * THREADS and not self._is_full(limit):
-                        # upper folders first, so that many folders are left
-                        one = folders.popleft() if limit is not None else folders.pop()
-                        waiting[pool.submit(io.entries, one)] = one
-                    for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                        one, found = waiting.pop(done), done.result()
-                        self.take(one, found.files)
-                        folders += self.enter(one, found.folders)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        waiting: dict[Future[FolderEntries], str] = {}
+        folders = deque([folder.rstrip("/")])
+        # each result is work for the next
+        with thread_pool(THREADS) as pool:
+            while (folders and not self._is_full(limit)) or waiting:
+                while folders and len(waiting) < 4 * THREADS and not self._is_full(limit):
+                    # upper folders first, so that many folders are left
+                    one = folders.popleft() if limit is not None else folders.pop()
+                    waiting[pool.submit(io.entries, one)] = one
+                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    one, found = waiting.pop(done), done.result()
+                    self.take(one, found.files)
+                    folders += self.enter(one, found.folders)
         return list(folders)
 
     def _is_full(self, limit: int | None) -> bool:

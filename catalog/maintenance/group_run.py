@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.cancellation import cancellable, stoppable
 from icecomb.format.errors import (
     CommitFailedError,
@@ -237,19 +238,19 @@ class GroupRun(ABC, Generic[G, R]):
         rewrite = self.rewriter(groups)
         cores = os.cpu_count() or 1
         jobs = max(min(self._grouping.concurrent, cores, _THREADS, len(groups)), 1)
-        workers = max(min(8, cores) // jobs, 1)
+        readers = max(min(8, cores) // jobs, 1)
         files = sum(len(group.tasks) for group in groups)
         waiting = list(reversed(groups))
         running: dict[Future[R], G] = {}
         with (
             stoppable() as wanted,
             self._progress.task(f"rewriting {self._name}", files, "files") as advance,
-            ThreadPoolExecutor(jobs, "icecomb-rewrite") as pool,
+            thread_pool(jobs) as pool,
         ):
 
             def work(number: int, group: G) -> R:
                 with cancellable(wanted):
-                    return rewrite(number, group, workers)
+                    return rewrite(number, group, readers)
 
             try:
                 while waiting or running:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from icecomb.format.arrow.batch_stream import pooled
+from icecomb.format.arrow.batch_stream import pooled, thread_pool
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -64,17 +63,7 @@ def each(  # noqa: PLR0917 - what is said of the work, then the work
     """
     if total is None:
         total = len(items) if isinstance(items, Sized) else 0
-    with progress.task(what, total, unit) as advance, workers(threads) as pool:
+    with progress.task(what, total, unit) as advance, thread_pool(threads) as pool:
         for result in pooled(pool, work, items, ahead):
             yield result
             advance(1)
-
-
-@contextmanager
-def workers(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Provide threads; work that was not begun at the end of the block is dropped."""
-    with ThreadPoolExecutor(threads, "icecomb-takeover") as pool:
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)

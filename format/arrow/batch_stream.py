@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, Full, Queue
@@ -50,11 +51,22 @@ def in_order(work: Callable[[S], T], items: Iterable[S], workers: int) -> Iterat
     if workers <= 1:
         yield from map(work, items)
         return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="icecomb-ahead")
-    try:
+    with thread_pool(workers, awaited=False) as pool:
         yield from pooled(pool, work, items, workers)
+
+
+@contextmanager
+def thread_pool(count: int, *, awaited: bool = True) -> Iterator[ThreadPoolExecutor]:
+    """Provide threads for `pooled`; work that was not begun at the end of the block is dropped.
+
+    Args:
+        awaited: Whether the end of the block waits for work that was begun.
+    """
+    pool = ThreadPoolExecutor(count, "icecomb-ahead")
+    try:
+        yield pool
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=awaited, cancel_futures=True)
 
 
 def pooled(

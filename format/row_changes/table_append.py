@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from icecomb.format.argument import checked_int
+from icecomb.format.arrow.batch_stream import pooled, thread_pool
 from icecomb.format.errors import ValidationError
 from icecomb.format.operation.file_addition import FileAddition, known_paths
 from icecomb.format.operation.overwrite import MergeAppend
@@ -92,8 +92,8 @@ def add_files(
         unique = [path for path in unique if path not in there]
     checked_int("parallelism", parallelism, 1)
     describer = AddedFiles(target.io, target.metadata, partition, take_unread=True)
-    with ThreadPoolExecutor(parallelism, "icecomb-added-file") as pool:
-        files = list(pool.map(describer.describe, unique))
+    with thread_pool(parallelism) as pool:
+        files = list(pooled(pool, describer.describe, unique))
     if not files and not there:
         return None
     return WrittenChange(

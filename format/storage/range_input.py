@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from icecomb.format.arrow.batch_stream import pooled, thread_pool
 from icecomb.format.errors import CorruptFileError
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ class RangeInput:
     def _next(self, start: int) -> bytes:
         """Return the range after the window, while threads fetch the following ones."""
         if self._pool is None:
+            # it is closed while other threads read, too, as no generator can be
             self._pool = ThreadPoolExecutor(_COMING, thread_name_prefix="icecomb-ahead")
         if not self._coming:
             self._asked = start
@@ -203,8 +205,8 @@ class RangeInput:
             return self._exactly(start, length)
         step = -(-length // count)
         parts = [(at, min(step, start + length - at)) for at in range(start, start + length, step)]
-        with ThreadPoolExecutor(count, thread_name_prefix="icecomb-range") as pool:
-            return b"".join(pool.map(lambda part: self._exactly(*part), parts))
+        with thread_pool(count) as pool:
+            return b"".join(pooled(pool, lambda part: self._exactly(*part), parts))
 
     def _exactly(self, start: int, length: int) -> bytes:
         probe = self._source is None and start + length == self._size

@@ -50,9 +50,10 @@ from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.source import iceberg_properties, mapping_of
 from icecomb.catalog.migrate.source.source_files import folder_listings
 from icecomb.catalog.report.finding import Finding
-from icecomb.catalog.report.progress import THREADS, workers
+from icecomb.catalog.report.progress import THREADS
 from icecomb.catalog.table.takeover import BlockedError
 from icecomb.format.argument import property_texts
+from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -462,7 +463,7 @@ def is_unchanged(
     # Others wait for the lock, so storage is listed while the metastore answers. The metastore's
     # calls stay in this thread, which is pinned to the server that granted the lock.
     listed = folder_listings(context.io, states.folders, context.progress, threads)
-    with workers(1) as other:
+    with thread_pool(1) as other:
         same = other.submit(states.match, listed)
         return partitions.is_current() and same.result()
 

@@ -39,8 +39,8 @@ from icecomb.catalog.migrate.source.source import orc_by_position
 from icecomb.catalog.migrate.source.source_files import AHEAD, ListedFolder, PartitionFolder
 from icecomb.catalog.migrate.source.spool import RowWriter, Spool
 from icecomb.catalog.report.finding import Finding, Mentions, note
-from icecomb.catalog.report.progress import Progress, workers
-from icecomb.format.arrow.batch_stream import pooled
+from icecomb.catalog.report.progress import Progress
+from icecomb.format.arrow.batch_stream import pooled, thread_pool
 from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.rows.values.unread_field import UnreadField
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
@@ -166,7 +166,7 @@ class FooterSurvey:
         pace, missing, chosen = Pace(_FIRST_FOOTER), 0, 0
         try:
             task = reading.progress.task("reading footers", total // step, "files")
-            with task as advance, workers(reading.threads) as pool:
+            with task as advance, thread_pool(reading.threads) as pool:
                 at = 0
                 for batch in self._files:
                     rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

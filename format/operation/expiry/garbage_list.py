@@ -14,7 +14,6 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -52,7 +51,6 @@ _TABLE: Final = b"table-uuid"
 _LOCATION: Final = b"table-location"
 _SCHEMA: Final = pa.schema([("location", pa.string()), ("kind", pa.string())])
 _BATCH: Final = 1000
-_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +184,7 @@ def without(files: UnreachableFiles, gone: frozenset[str]) -> UnreachableFiles:
 def _present(io: FileIO, files: UnreachableFiles) -> UnreachableFiles:
     """Return the files that still exist, which the earlier run did not delete."""
     everything = files.files
-    with ThreadPoolExecutor(_AT_ONCE, "icecomb-left") as pool:
-        there = list(pool.map(io.exists, everything))
+    there = io.each(everything[0], io.exists, everything) if everything else ()
     gone = frozenset(name for name, is_there in zip(everything, there, strict=True) if not is_there)
     return without(files, gone)
 

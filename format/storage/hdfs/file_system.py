@@ -12,12 +12,12 @@ import posixpath
 import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from icecomb.format.arrow.batch_stream import in_order
+from icecomb.format.arrow.batch_stream import in_order, thread_pool
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.storage.creations import Creations
 from icecomb.format.storage.file_system import (
@@ -124,7 +124,7 @@ class HdfsFileSystem(FileSystem):
     ) -> Iterator[Callable[[], None]]:
         """Implement `FileIO.prepare`."""
         hidden: list[_HiddenFile] = []
-        with ThreadPoolExecutor(1, thread_name_prefix="hdfs-prepare") as pool:
+        with thread_pool(1) as pool:
             stored = pool.submit(send_whole, lambda: self._new_file(location, hidden.append), data)
 
             def publish() -> None:
@@ -229,7 +229,8 @@ class HdfsFileSystem(FileSystem):
             except IcecombError as error:
                 failed.append((location, error))
 
-        with ThreadPoolExecutor(self.at_once, thread_name_prefix="hdfs-delete") as pool:
+        with thread_pool(self.at_once) as pool:
+            # not `pooled`: a canceled statement still takes away what it wrote
             for _ in pool.map(one, locations):
                 pass
         if failed:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
+from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.errors import (
     FileAlreadyExistsError,
     FileIOError,
@@ -225,7 +226,8 @@ class ObjectFileSystem(FileSystem):
         """Implement `FileIO.delete` with up to 1,000 files per request; folders are not noticed."""
         self._creations.wait()
         failed: dict[str, str | FileIOError] = {}
-        with ThreadPoolExecutor(self.at_once, "icecomb-delete") as pool:
+        with thread_pool(self.at_once) as pool:
+            # not `pooled`: a canceled statement still takes away what it wrote
             for refused in pool.map(self._delete, self._batches(locations)):
                 failed.update(refused)
         if failed:

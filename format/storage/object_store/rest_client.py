@@ -12,12 +12,12 @@ import email.utils
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.storage.object_store.client import (
@@ -309,7 +309,7 @@ class RestClient(ObjectClient):
         if len(keys) == 1:
             reasons = [reason(keys[0])]
         else:
-            with ThreadPoolExecutor(min(self._at_once, len(keys) or 1), "icecomb-delete") as pool:
+            with thread_pool(self._at_once) as pool:
                 reasons = [*pool.map(reason, keys)]
         return {key: why for key, why in zip(keys, reasons, strict=True) if why is not None}
 
