@@ -1,6 +1,8 @@
 """Counts of the live files of a snapshot by partition, in one columnar pass over its manifests.
 
-Memory holds the manifests being read, one row per partition, and one row per delete file.
+It knows what maintenance asks, unlike `partition_statistics`, which answers as Iceberg's tables and
+files of statistics do: which files are small or unsorted, and which delete files reach none. Memory
+holds the manifests being read, one row per partition, and one row per delete file.
 """
 
 from __future__ import annotations
@@ -191,7 +193,6 @@ class CensusLimits:
 
     Attributes:
         small: The size below which data files are small.
-        undersized: The size up to which data files are undersized.
         sort_order_id: The order without which files are unsorted; None if none is required.
     """
 
@@ -219,8 +220,6 @@ class FileCensus:
     """The counts of the live files in a snapshot.
 
     Attributes:
-        sizes: The number of data files by size: at n, those of 2^n to 2^(n+1) - 1 bytes; empty
-            if some are only known by partition.
         sources: The snapshots that added the data files; empty unless requested.
     """
 
@@ -230,7 +229,7 @@ class FileCensus:
     sources: tuple[Source, ...] = ()
 
     def total(self, name: str, spec_ids: Iterable[int] | None = None) -> int:
-        """Return the sum of one of `COUNTS` over all specs, or over these."""
+        """Return the sum of one of the counts over all specs, or over these."""
         chosen = self.partitions if spec_ids is None else spec_ids
         parts = (self.partitions[number] for number in chosen if number in self.partitions)
         return sum(int(part[name].sum()) for part in parts)
@@ -244,12 +243,7 @@ def take_census(
     *,
     threads: int = WORKERS,
 ) -> FileCensus:
-    """Count the live files of a snapshot; `threads` is the number of manifests held at a time.
-
-    Args:
-        known: Partitions that are counted already; the manifests of them alone are read only if
-            a delete file names a data file that no other manifest has.
-    """
+    """Count the live files of a snapshot; `threads` is the number of manifests held at a time."""
     live = tuple(manifest for manifest in manifests if manifest.has_live_files())
     found = _Count(metadata, io, limits)
     for content in (ManifestContent.DELETES, ManifestContent.DATA):
@@ -406,21 +400,6 @@ def _statistics(manifest: ManifestFile) -> Collection[str]:
     return () if manifest.content is ManifestContent.DATA else DELETE_STATISTICS
 
 
-COUNTS: Final = (
-    "files",
-    "bytes",
-    "rows",
-    "small_files",
-    "small_bytes",
-    "unsorted_files",
-    "unsorted_bytes",
-    "position_delete_files",
-    "position_deletes",
-    "equality_delete_files",
-    "equality_deletes",
-    "delete_bytes",
-)
-"""The counts of a partition; deleted rows are counted as delete files state them."""
 NEVER: Final = (1 << 63) - 1
 """The data sequence number of the oldest data file if there is none."""
 
@@ -431,6 +410,7 @@ class PartitionCounts:
 
     Attributes:
         values: The partition values, one array per field, as a manifest has them.
+        counts: By name; deleted rows are counted as delete files state them.
         oldest: The lowest data sequence number of the data files, or `NEVER`.
     """
 
@@ -460,7 +440,7 @@ def added_up(
     places = integers(first.tolist())
     return PartitionCounts(
         tuple(array.take(places) for array in values),
-        {name: total(counts[name]) for name in COUNTS},
+        {name: total(column) for name, column in counts.items()},
         least,
     )
 
@@ -470,5 +450,5 @@ def joined(parts: Sequence[PartitionCounts]) -> PartitionCounts:
     if len(parts) == 1:
         return parts[0]
     values = [together(arrays) for arrays in zip(*(part.values for part in parts), strict=True)]
-    counts = {name: np.concatenate([part[name] for part in parts]) for name in COUNTS}
+    counts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].counts}
     return added_up(values, counts, np.concatenate([part.oldest for part in parts]))

@@ -31,13 +31,9 @@ from icecomb.format.storage.file_io import FileIO
 _COUNTS: Final = {
     "record_count": ("data_record_count",),
     "file_count": ("data_file_count",),
-    "total_data_file_size_in_bytes": ("total_data_file_size_in_bytes",),
-    "position_delete_record_count": ("position_delete_record_count",),
     "position_delete_file_count": ("position_delete_file_count", "dv_count"),
-    "equality_delete_record_count": ("equality_delete_record_count",),
-    "equality_delete_file_count": ("equality_delete_file_count",),
 }
-"""The counts of a row, as sums of those of partition statistics."""
+"""The columns that partition statistics call otherwise, as sums of theirs."""
 _MICROS: Final = 1000
 
 

@@ -14,7 +14,7 @@ from pyiceberg.table import StaticTable
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.errors import NoSuchFileError
-from icecomb.format.inspect.file_census import COUNTS, NEVER, CensusLimits, FileCensus, take_census
+from icecomb.format.inspect.file_census import NEVER, CensusLimits, FileCensus, take_census
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.row_delta import RowDelta
@@ -147,12 +147,12 @@ def test_each_partition_has_the_counts_of_its_entries(table: Table) -> None:
     for spec_id, partitions in census(table).partitions.items():
         values = [array.to_pylist() for array in partitions.values]
         for at, key in enumerate(zip(*values, strict=True) if values else [()]):
-            counts = {name: int(partitions[name][at]) for name in COUNTS}
+            counts = {name: int(partitions[name][at]) for name in partitions.counts}
             found[(spec_id, *key)] = (counts, int(partitions.oldest[at]))
     assert found.keys() == wanted.keys()
     assert len(found) >= 6
     for key, (counts, first) in found.items():
-        assert counts == {name: wanted[key][name] for name in COUNTS}, key
+        assert counts == {name: wanted[key][name] for name in partitions.counts}, key
         assert first == oldest.get(key, NEVER)
 
 
