@@ -55,7 +55,7 @@ BETWEEN = {
 POOLS = {
     "icecomb.format.arrow.batch_stream": "`thread_pool`, which all others use",
     "icecomb.format.storage.creations": "what was begun in a block is finished, whatever ends it",
-    "icecomb.format.storage.object_store.part_stream": "it lives from the first write to the last",
+    "icecomb.format.storage.object_store.file_system": "it lives from the first write to the last",
     "icecomb.format.storage.range_input": "it lives from the first read to the last",
 }
 """Modules that make threads for others' work, and why."""

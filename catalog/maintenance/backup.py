@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from icecomb.catalog.maintenance.table_path import file_list
 from icecomb.catalog.report.progress import SILENT, each
 from icecomb.format.errors import (
     FileAlreadyExistsError,
@@ -194,11 +193,6 @@ def relocate(
     for location, content in route.last:
         create_own(io, location, content)
     return len(plan.to_copy)
-
-
-def copy_list(plan: RelocationPlan) -> bytes:
-    """Return the CSV of the files to copy: source and target, a line each."""
-    return file_list(plan.to_copy)
 
 
 @dataclass

@@ -13,7 +13,6 @@ from icecomb.format.expressions.expression import (
     Junction,
     PredicateOperation,
     literal_predicate,
-    replaced,
     set_predicate,
     unary_predicate,
 )
@@ -184,11 +183,6 @@ class BoundSetPredicate(BoundPredicate):
     def unbound(self) -> BooleanExpression:
         """Return the predicate by column name."""
         return set_predicate(self.operation, self.term.unbound(), self.literals)
-
-
-def unbind(expression: BooleanExpression) -> BooleanExpression:
-    """Return the same expression by column names; literals keep their internal form."""
-    return replaced(expression, BoundPredicate, lambda predicate: predicate.unbound())
 
 
 def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:

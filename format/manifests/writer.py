@@ -284,25 +284,6 @@ def _partition_value(field: NestedField, value: Any, file: DataFile) -> Any:
         ) from problem
 
 
-def write_manifest(
-    io: FileIO,
-    location: str,
-    entries: Iterable[ManifestEntry],
-    *,
-    format_version: int,
-    spec: PartitionSpec,
-    schema: Schema,
-    snapshot_id: int,
-    content: ManifestContent = ManifestContent.DATA,
-    codec: str = "gzip",
-) -> ManifestFile:
-    """Write entries as one manifest; see `ManifestWriter` and `ManifestWriter.add_entry`."""
-    writer = ManifestWriter(format_version, spec, schema, snapshot_id, content=content, codec=codec)
-    for entry in entries:
-        writer.add_entry(entry)
-    return writer.finish(io, location)
-
-
 def assign_sequence_number(
     manifest: ManifestFile, snapshot_id: int, sequence_number: int
 ) -> ManifestFile:

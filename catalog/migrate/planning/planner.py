@@ -53,10 +53,6 @@ if TYPE_CHECKING:
     from icecomb.catalog.hive.catalog import HiveCatalog
 
 
-JOBS: Final = 8
-"""Number of tables examined at a time."""
-
-
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """Options of planning.

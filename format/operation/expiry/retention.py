@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from icecomb.format.property.table_property import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 from icecomb.format.spec.snapshot import MAIN_BRANCH, SnapshotRef, ancestors_of
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
-
-_FOREVER: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)

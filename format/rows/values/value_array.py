@@ -83,15 +83,6 @@ def internal_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
     return array.cast(target)
 
 
-def arrow_to_internal(array: pa.Array) -> pa.Array:
-    """Convert values of the types in which rows are read to internal ones."""
-    if isinstance(array, pa.ExtensionArray):
-        return array.storage
-    if pa.types.is_date32(array.type):
-        return array.view(pa.int32())
-    return array.view(pa.int64()) if pa.types.is_temporal(array.type) else array
-
-
 def bounds_to_arrow(array: pa.Array, field_type: PrimitiveType) -> pa.Array:
     """Convert bounds from bytes (spec: Appendix D, binary) to the type in which rows are read.
 

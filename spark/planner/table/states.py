@@ -186,16 +186,7 @@ class TableStates:
 
     def now(self, reference: Reference) -> TableState:
         """Load the current state of a reference's table, with the reference's selection."""
-        return replace(
-            self.current(reference.catalog, reference.identifier),
-            travelled_to=reference.travelled_to,
-            ref=reference.ref,
-            branch=reference.branch,
-            metadata_table=reference.metadata_table,
-            changes_after=reference.changes_after,
-            changes_until=reference.changes_until,
-            moves_rows=reference.moves_rows,
-        )
+        return _selected(self.current(reference.catalog, reference.identifier), reference)
 
     def pin(self, catalog: str, table: Table) -> TableState:
         """Return the state of a table that was just loaded or created."""
@@ -222,19 +213,8 @@ class TableStates:
                     table=name,
                 )
             self._kept.keep(reference.catalog, location, *known)
-        return TableState(
-            reference.catalog,
-            reference.identifier,
-            location,
-            *known,
-            travelled_to=reference.travelled_to,
-            ref=reference.ref,
-            branch=reference.branch,
-            metadata_table=reference.metadata_table,
-            changes_after=reference.changes_after,
-            changes_until=reference.changes_until,
-            moves_rows=reference.moves_rows,
-        )
+        found = TableState(reference.catalog, reference.identifier, location, *known)
+        return _selected(found, reference)
 
     def _read(self, catalog: str, location: str) -> tuple[TableMetadata, FileIO]:
         from icecomb.format.spec.metadata_file import read_metadata
@@ -242,6 +222,20 @@ class TableStates:
 
         io = FileIO(dict(self._catalogs[catalog].properties))
         return read_metadata(io, location), io
+
+
+def _selected(state: TableState, reference: Reference) -> TableState:
+    """Return the state with what a reference selects of its table."""
+    return replace(
+        state,
+        travelled_to=reference.travelled_to,
+        ref=reference.ref,
+        branch=reference.branch,
+        metadata_table=reference.metadata_table,
+        changes_after=reference.changes_after,
+        changes_until=reference.changes_until,
+        moves_rows=reference.moves_rows,
+    )
 
 
 def _uuid(metadata: TableMetadata) -> str | None:

@@ -12,6 +12,7 @@ from copied_table import content_of, frame, ids, path_of, records, stated_length
 
 from icecomb.catalog import cli, load_catalog, open_table
 from icecomb.catalog.maintenance import backup
+from icecomb.catalog.maintenance.table_path import file_list
 from icecomb.format.errors import (
     CorruptFileError,
     FileAlreadyExistsError,
@@ -178,7 +179,7 @@ def test_planning_writes_nothing_and_counts_what_is_to_be_copied(tmp_path):
     assert len(plan.to_copy) == 3
     assert plan.bytes_to_copy == sum(path_of(file.source).stat().st_size for file in plan.to_copy)
     assert plan.files[-1].target == plan.new_metadata_file
-    assert backup.copy_list(plan).decode().splitlines() == [
+    assert file_list(plan.to_copy).decode().splitlines() == [
         f"{file.source},{file.target}" for file in plan.to_copy
     ]
     with pytest.raises(ValidationError, match=r"3 files of .* are not in"):

@@ -18,7 +18,7 @@ import pytest
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.errors import ExpressionError
 from icecomb.format.expressions.binding import ColumnNames, bind
-from icecomb.format.expressions.bound import bound_references, unbind
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.expression import (
     And,
     BooleanExpression,
@@ -37,6 +37,7 @@ from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.spark.planner.scan.predicates import exact_filter, row_filter
+from tests.format.expressions.unbound import unbind
 
 DEPTH = 1200
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "n", LongType()))

@@ -19,7 +19,6 @@ from icecomb.format.expressions.bound import (
     BoundLiteralPredicate,
     BoundSetPredicate,
     BoundUnaryPredicate,
-    unbind,
 )
 from icecomb.format.expressions.expression import (
     AlwaysFalse,
@@ -67,6 +66,7 @@ from icecomb.format.spec.types import (
     TimeType,
     UUIDType,
 )
+from tests.format.expressions.unbound import unbind
 
 SCHEMA = Schema(
     (

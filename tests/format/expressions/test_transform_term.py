@@ -13,7 +13,7 @@ from hypothesis import given
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ExpressionError, UnsupportedError
 from icecomb.format.expressions.binding import bind
-from icecomb.format.expressions.bound import bound_references, unbind
+from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.comparison import bounds_column, evaluate, typed_column
 from icecomb.format.expressions.expression import (
     LITERAL_OPERATIONS,
@@ -56,6 +56,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.single_value import to_bytes
 from icecomb.format.spec.transform import VoidTransform, parse_transform
 from icecomb.format.spec.types import NestedField, parse_type
+from tests.format.expressions.unbound import unbind
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

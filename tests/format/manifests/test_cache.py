@@ -18,7 +18,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import ManifestList
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -32,6 +32,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 KINDS = {
     "u": (UUIDType(), UUID(int=5)),

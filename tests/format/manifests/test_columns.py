@@ -26,7 +26,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.reader import read_manifest_columns
 from icecomb.format.manifests.schema import STATISTICS, entry_type
-from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -41,6 +41,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema(

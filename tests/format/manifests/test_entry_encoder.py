@@ -29,7 +29,6 @@ from icecomb.format.manifests.schema import entry_type
 from icecomb.format.manifests.writer import (
     ManifestWriter,
     assign_sequence_number,
-    write_manifest,
 )
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -53,6 +52,7 @@ from icecomb.format.spec.types import (
 )
 from icecomb.format.storage.file_io import FileIO
 from tests.format.manifests.test_columns import SCHEMA, SPEC, entry
+from tests.format.manifests.written_manifest import write_manifest
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,

@@ -38,7 +38,6 @@ from icecomb.format.manifests.reader import read_each_columns, read_manifest, re
 from icecomb.format.manifests.writer import (
     ManifestWriter,
     assign_first_row_ids,
-    write_manifest,
 )
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -46,6 +45,7 @@ from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,

@@ -17,12 +17,12 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
 )
 from icecomb.format.manifests.reader import read_each_columns
-from icecomb.format.manifests.writer import write_manifest
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", StringType()))

@@ -37,7 +37,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.manifests.manifest_union import distinct_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
@@ -60,6 +60,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,

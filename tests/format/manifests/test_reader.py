@@ -35,7 +35,7 @@ from icecomb.format.manifests.reader import (
     read_manifest_columns,
 )
 from icecomb.format.manifests.schema import STATISTICS
-from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
@@ -44,6 +44,7 @@ from icecomb.format.storage.file_io import FileIO
 from tests.format.manifests.test_columns import SCHEMA as WIDE_SCHEMA
 from tests.format.manifests.test_columns import SPEC as WIDE
 from tests.format.manifests.test_columns import entry, files
+from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 PLAIN = PartitionSpec(0, ())

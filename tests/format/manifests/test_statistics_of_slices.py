@@ -6,11 +6,12 @@ import pytest
 
 from icecomb.format.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
 from icecomb.format.manifests.reader import read_each_columns
-from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()))

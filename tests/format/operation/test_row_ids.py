@@ -16,7 +16,6 @@ from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.manifests.writer import write_manifest
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.overwrite import (
@@ -39,6 +38,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import UnknownTransform, parse_transform
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "p", LongType())))

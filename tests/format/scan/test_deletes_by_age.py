@@ -12,7 +12,7 @@ from icecomb.format.manifests.manifest import (
     ManifestEntryStatus,
 )
 from icecomb.format.manifests.reader import read_each_columns
-from icecomb.format.manifests.writer import assign_sequence_number, write_manifest
+from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.operation.conflict import index_key
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -20,6 +20,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
+from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", LongType()))

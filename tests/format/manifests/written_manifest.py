@@ -1,0 +1,30 @@
+"""Manifests of any entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from icecomb.format.manifests.manifest import ManifestContent, ManifestEntry, ManifestFile
+from icecomb.format.manifests.writer import ManifestWriter
+from icecomb.format.spec.partition import PartitionSpec
+from icecomb.format.spec.schema import Schema
+from icecomb.format.storage.file_io import FileIO
+
+
+def write_manifest(
+    io: FileIO,
+    location: str,
+    entries: Iterable[ManifestEntry],
+    *,
+    format_version: int,
+    spec: PartitionSpec,
+    schema: Schema,
+    snapshot_id: int,
+    content: ManifestContent = ManifestContent.DATA,
+    codec: str = "gzip",
+) -> ManifestFile:
+    """Write entries as one manifest; see `ManifestWriter` and `ManifestWriter.add_entry`."""
+    writer = ManifestWriter(format_version, spec, schema, snapshot_id, content=content, codec=codec)
+    for entry in entries:
+        writer.add_entry(entry)
+    return writer.finish(io, location)
