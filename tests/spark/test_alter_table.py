@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
+from tests.spark.lake_table import load
+
 NAMESPACE = "alter_tests"
 NUMBERS = itertools.count(1)
 
@@ -46,10 +48,6 @@ def _new_table(spark):
     )
     yield table
     spark.sql(f"DROP TABLE {table}")
-
-
-def load(catalog, name):
-    return catalog.load_table(name.removeprefix("lake."))
 
 
 def columns(frame):

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.rings import sampled
+from tests.spark.lake_table import found, load, summary
 from tests.spark.second_reader import READERS, reader
 from tests.spark.xxh64_collision import colliding
 
@@ -56,24 +57,9 @@ def orders(spark, name):
     return name
 
 
-def load(catalog, name):
-    return catalog.load_table(name.removeprefix("lake."))
-
-
 def of_any(name):
     """The name of a table for `ask`."""
     return f"{{c}}.{name.removeprefix('lake.')}"
-
-
-def found(spark, name, columns="*", order="id"):
-    return [
-        list(row) for row in spark.sql(f"SELECT {columns} FROM {name} ORDER BY {order}").collect()
-    ]
-
-
-def summary(catalog, name):
-    snapshot = load(catalog, name).current_snapshot()
-    return {**snapshot.summary, "operation": snapshot.operation}
 
 
 def deletes(catalog, name):

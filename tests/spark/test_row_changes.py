@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from tests.spark.lake_table import found, load, summary
 from tests.spark.second_reader import READERS, reader
 
 NAMESPACE = "row_change_tests"
@@ -47,27 +48,12 @@ def other(request):
     return reader(request)
 
 
-def load(catalog, name):
-    return catalog.load_table(name.removeprefix("lake."))
-
-
 def java(name):
     return f"ice.{name.removeprefix('lake.')}"
 
 
-def found(spark, name, columns="*", order="id"):
-    return [
-        list(row) for row in spark.sql(f"SELECT {columns} FROM {name} ORDER BY {order}").collect()
-    ]
-
-
 def ids(spark, name):
     return [row[0] for row in found(spark, name, "id")]
-
-
-def summary(catalog, name):
-    snapshot = load(catalog, name).current_snapshot()
-    return {**snapshot.summary, "operation": snapshot.operation}
 
 
 # DELETE

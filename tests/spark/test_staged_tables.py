@@ -18,6 +18,7 @@ from icecomb.format.errors import NoSuchTableError
 from icecomb.format.rows.write.location_provider import load_location_provider
 from tests.peers.dead_writers import kill, planner
 from tests.rings import sampled
+from tests.spark.lake_table import load
 from tests.spark.standing_still import FUNCTION, StandingStill
 
 NAMESPACE = "staged_tests"
@@ -56,10 +57,6 @@ def orders(spark, catalog, name):
         manage.create_tag(snapshot.snapshot_id, "kept")
         manage.create_branch(snapshot.snapshot_id, "audit")
     return name
-
-
-def load(catalog, name):
-    return catalog.load_table(name.removeprefix("lake."))
 
 
 def files(catalog, name):

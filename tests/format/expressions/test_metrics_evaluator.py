@@ -28,7 +28,6 @@ from icecomb.format.expressions.bound import (
 from icecomb.format.expressions.comparison import bounds_column, typed_column
 from icecomb.format.expressions.comparison import evaluate as evaluate_columns
 from icecomb.format.expressions.expression import (
-    LITERAL_OPERATIONS,
     AlwaysTrue,
     And,
     EqualTo,
@@ -39,17 +38,16 @@ from icecomb.format.expressions.expression import (
     NotEqualTo,
     NotIn,
     NotNaN,
-    NotNull,
     NotStartsWith,
     Or,
     PredicateOperation,
     StartsWith,
     literal_predicate,
-    set_predicate,
 )
 from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.spec.schema import Schema
+from tests.format.expressions.row_filters import expressions, predicates
 
 TYPES = {
     "int": 1, "long": 2, "float": 3, "double": 4, "string": 5, "date": 6, "timestamptz": 7,
@@ -151,33 +149,10 @@ def _incremented(value):
     return bytes([value[0] + 1]) if value[0] < 255 else None
 
 
-@st.composite
-def predicates(draw, kinds):
-    kind = draw(st.sampled_from(kinds))
-    name = f"c{TYPES[kind]}"
-    operations = [*LITERAL_OPERATIONS, PredicateOperation.IN, PredicateOperation.NOT_IN, "unary"]
-    if kind not in TEXTS:
-        operations = [
-            o
-            for o in operations
-            if o not in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH)
-        ]
-    operation = draw(st.sampled_from(sorted(operations, key=str)))
-    if operation == "unary":
-        return draw(st.sampled_from([IsNull, NotNull, IsNaN, NotNaN]))(name)
-    if operation in (PredicateOperation.IN, PredicateOperation.NOT_IN):
-        return set_predicate(operation, name, draw(st.lists(VALUES[kind], min_size=1, max_size=4)))
-    return literal_predicate(operation, name, draw(VALUES[kind]))
-
-
-def expressions(kinds):
-    return st.recursive(
-        predicates(kinds),
-        lambda inner: st.one_of(
-            st.builds(And, inner, inner), st.builds(Or, inner, inner), inner.map(lambda e: ~e)
-        ),
-        max_leaves=4,
-    )
+def filtering(drawn, kinds):
+    """Return a strategy of filters of columns of these types."""
+    values = {f"c{TYPES[kind]}": VALUES[kind] for kind in kinds}
+    return drawn(values, [f"c{TYPES[kind]}" for kind in TEXTS])
 
 
 class Columns:
@@ -250,7 +225,7 @@ KIND_SETS = st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=2, uniqu
 def test_no_matching_row_is_pruned_and_no_other_row_is_claimed(data):
     kinds = data.draw(KIND_SETS)
     table = data.draw(st.lists(files(kinds), min_size=1, max_size=5))
-    expression = bind(SCHEMA, data.draw(expressions(kinds)))
+    expression = bind(SCHEMA, data.draw(filtering(expressions, kinds)))
     might = might_match(expression, Columns(table)).to_pylist()
     must = must_match(expression, Columns(table)).to_pylist()
     for file, some, every in zip(table, might, must, strict=True):
@@ -265,7 +240,7 @@ def test_columns_give_the_answers_of_the_row_by_row_oracle(data):
     # bounds of UUIDs are used only as far as two orders agree, which has a test of its own
     kinds = data.draw(KIND_SETS.filter(lambda kinds: "uuid" not in kinds))
     table = data.draw(st.lists(files(kinds), min_size=1, max_size=6))
-    expression = bind(SCHEMA, data.draw(expressions(kinds)))
+    expression = bind(SCHEMA, data.draw(filtering(expressions, kinds)))
     assert might_match(expression, Columns(table)).to_pylist() == [
         naive_might(expression, f) for f in table
     ]
@@ -427,7 +402,7 @@ def test_pruning_is_never_weaker_than_pyiceberg_and_claims_never_stronger(data):
     """PyIceberg prunes on the same proofs; it lets nulls match `!=` and trusts missing counts."""
     kind = data.draw(st.sampled_from(COMMON))
     file = data.draw(files([kind]))
-    predicate = data.draw(predicates([kind]))
+    predicate = data.draw(filtering(predicates, [kind]))
     expression = bind(SCHEMA, predicate)
     theirs = peer_expression(predicate)
     try:
@@ -535,7 +510,7 @@ def test_fields_inside_structs_are_never_claimed():
 def test_values_are_evaluated_as_the_definition_says(data):
     kinds = data.draw(KIND_SETS)
     file = data.draw(files(kinds))
-    expression = bind(SCHEMA, data.draw(expressions(kinds)))
+    expression = bind(SCHEMA, data.draw(filtering(expressions, kinds)))
     arrays = {TYPES[kind]: _array(kind, file.rows[TYPES[kind]]) for kind in kinds}
     result = evaluate_columns(
         expression, lambda term: typed_column(arrays[term.field_id], term.field_type)

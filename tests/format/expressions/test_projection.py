@@ -17,35 +17,21 @@ from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.typedef import Record
 
 from icecomb.format.expressions.binding import bind
-from icecomb.format.expressions.bound import (
-    BoundLiteralPredicate,
-    BoundPredicate,
-    BoundSetPredicate,
-)
 from icecomb.format.expressions.comparison import evaluate, typed_column
 from icecomb.format.expressions.expression import (
-    LITERAL_OPERATIONS,
     AlwaysFalse,
     AlwaysTrue,
-    And,
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
     In,
-    IsNaN,
     IsNull,
     LessThan,
     LessThanOrEqual,
     NotEqualTo,
     NotIn,
-    NotNaN,
-    NotNull,
     NotStartsWith,
-    Or,
-    PredicateOperation,
     StartsWith,
-    literal_predicate,
-    set_predicate,
 )
 from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.expressions.projection import project_inclusive, project_strict
@@ -55,6 +41,7 @@ from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DecimalType, NestedField
+from tests.format.expressions.row_filters import expressions, matches
 
 COLUMNS = {
     "i": "int", "l": "long", "dec": "decimal(9, 2)", "day": "date", "ts": "timestamp", "tz": "timestamptz",
@@ -107,34 +94,6 @@ VALUES = {
 
 
 @st.composite
-def predicates(draw, names):
-    name = draw(st.sampled_from(names))
-    operations = [*LITERAL_OPERATIONS, PredicateOperation.IN, PredicateOperation.NOT_IN, "unary"]
-    if name not in ("s", "b"):
-        operations = [
-            o
-            for o in operations
-            if o not in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH)
-        ]
-    operation = draw(st.sampled_from(sorted(operations, key=str)))
-    if operation == "unary":
-        return draw(st.sampled_from([IsNull, NotNull, IsNaN, NotNaN]))(name)
-    if operation in (PredicateOperation.IN, PredicateOperation.NOT_IN):
-        return set_predicate(operation, name, draw(st.lists(VALUES[name], min_size=1, max_size=3)))
-    return literal_predicate(operation, name, draw(VALUES[name]))
-
-
-def expressions(names):
-    return st.recursive(
-        predicates(names),
-        lambda inner: st.one_of(
-            st.builds(And, inner, inner), st.builds(Or, inner, inner), inner.map(lambda e: ~e)
-        ),
-        max_leaves=4,
-    )
-
-
-@st.composite
 def specs(draw, names):
     fields = []
     for name in names:
@@ -172,33 +131,6 @@ def columns_of(spec, partitions):
     return column
 
 
-def matches(expression, row):
-    """True, False or None (unknown), by the definition."""
-    if isinstance(expression, (And, Or)):
-        parts = [matches(e, row) for e in expression.operands]
-        decisive = isinstance(expression, Or)
-        return decisive if decisive in parts else (None if None in parts else not decisive)
-    if not isinstance(expression, BoundPredicate):
-        return isinstance(expression, AlwaysTrue)
-    value, operation = row[expression.term.field_id], expression.operation
-    if operation in (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL):
-        return (value is None) is (operation is PredicateOperation.IS_NULL)
-    if operation in (PredicateOperation.IS_NAN, PredicateOperation.NOT_NAN):
-        return operation is PredicateOperation.NOT_NAN
-    if value is None:
-        return None
-    if isinstance(expression, BoundSetPredicate):
-        return (value in expression.literals) is (operation is PredicateOperation.IN)
-    assert isinstance(expression, BoundLiteralPredicate)
-    literal = expression.literal
-    if operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
-        return value.startswith(literal) is (operation is PredicateOperation.STARTS_WITH)
-    return {
-        PredicateOperation.LT: value < literal, PredicateOperation.LT_EQ: value <= literal, PredicateOperation.GT: value > literal,
-        PredicateOperation.GT_EQ: value >= literal, PredicateOperation.EQ: value == literal, PredicateOperation.NOT_EQ: value != literal,
-    }[operation]  # fmt: skip
-
-
 def listed(result, count):
     return [result] * count if isinstance(result, bool) else result.to_pylist()
 
@@ -211,7 +143,12 @@ def cases(draw):
     names = draw(NAMES)
     row = st.fixed_dictionaries({IDS[n]: st.one_of(st.none(), VALUES[n]) for n in names})
     rows = draw(st.lists(row, min_size=1, max_size=6))
-    return names, draw(specs(names)), rows, draw(expressions(names))
+    return (
+        names,
+        draw(specs(names)),
+        rows,
+        draw(expressions({n: VALUES[n] for n in names}, ("s", "b"))),
+    )
 
 
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -25,12 +25,7 @@ from icecomb.format.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
-from icecomb.format.expressions.bound import (
-    BoundLiteralPredicate,
-    BoundPredicate,
-    BoundSetPredicate,
-)
-from icecomb.format.expressions.expression import AlwaysTrue, And, EqualTo, Or, PredicateOperation
+from icecomb.format.expressions.expression import AlwaysTrue, EqualTo
 from icecomb.format.expressions.manifest_metrics import BOUNDS, METRICS
 from icecomb.format.manifests.cache import manifest_cache
 from icecomb.format.manifests.manifest import (
@@ -63,6 +58,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.expressions.row_filters import matches
 
 SCHEMA = Schema(
     (
@@ -227,28 +223,8 @@ FILTERS = [
 ]  # fmt: skip
 
 
-def matches(expression, row):
-    if isinstance(expression, (And, Or)):
-        parts = [matches(e, row) for e in expression.operands]
-        decisive = isinstance(expression, Or)
-        return decisive if decisive in parts else (None if None in parts else not decisive)
-    if not isinstance(expression, BoundPredicate):
-        return isinstance(expression, AlwaysTrue)
-    value, operation = row[expression.term.field_id - 1], expression.operation
-    if operation in (PredicateOperation.IS_NULL, PredicateOperation.NOT_NULL):
-        return (value is None) is (operation is PredicateOperation.IS_NULL)
-    if value is None:
-        return None
-    if isinstance(expression, BoundSetPredicate):
-        return (value in expression.literals) is (operation is PredicateOperation.IN)
-    assert isinstance(expression, BoundLiteralPredicate)
-    literal = expression.literal
-    if operation in (PredicateOperation.STARTS_WITH, PredicateOperation.NOT_STARTS_WITH):
-        return value.startswith(literal) is (operation is PredicateOperation.STARTS_WITH)
-    return {
-        PredicateOperation.LT: value < literal, PredicateOperation.LT_EQ: value <= literal, PredicateOperation.GT: value > literal,
-        PredicateOperation.GT_EQ: value >= literal, PredicateOperation.EQ: value == literal, PredicateOperation.NOT_EQ: value != literal,
-    }[operation]  # fmt: skip
+def kept(expression, row):
+    return matches(expression, dict(enumerate(row, 1))) is True
 
 
 @pytest.fixture(scope="module")
@@ -272,13 +248,11 @@ def test_planned_files_hold_all_matches_and_residuals_find_them(
     scan = table.scan(text)
     bound = scan.bound_filter()
     planned = {task.file.file_path: task for task in scan.plan_files()}
-    wanted = {
-        path for path, rows in live.items() if any(matches(bound, row) is True for row in rows)
-    }
+    wanted = {path for path, rows in live.items() if any(kept(bound, row) for row in rows)}
     assert wanted <= planned.keys()
     for path, task in planned.items():
         for row in live[path]:
-            assert (matches(task.residual, row) is True) == (matches(bound, row) is True)
+            assert kept(task.residual, row) == kept(bound, row)
     peer_filter = re.sub(r"(\d-\d\d)'", r"\1T00:00:00'", text).replace("<>", "!=")
     if "1.5" not in text:
         try:
