@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
+from icecomb.catalog import load_catalog
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.types import DoubleType, LongType, StringType
@@ -286,3 +289,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).isoformat()
     return value
+
+
+@contextmanager
+def changed_table(
+    random: Random, steps: int, file_format: str, **options: Any
+) -> Iterator[RandomTable]:
+    """Provide a table in a folder of its own, changed so often; options are those of `RandomTable`."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        load_catalog("lake", type="hadoop", warehouse=folder) as lake,
+    ):
+        lake.create_namespace("db")
+        made = RandomTable(random, lake, "db.t", file_format, **options)
+        for _ in range(steps):
+            made.change()
+        yield made

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
 from icecomb.format.spec.change.update import (
     AddSnapshotUpdate,
@@ -68,13 +67,6 @@ VALUES = {
     "type": LONG,
     "object": object(),
 }
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
 
 
 @pytest.fixture

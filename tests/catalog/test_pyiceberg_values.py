@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,15 +15,8 @@ from pyiceberg import partitioning, schema, transforms, types
 from pyiceberg.table import sorting
 
 from icecomb import format as ours
-from icecomb.catalog import Table, load_catalog
+from icecomb.catalog import Table
 from icecomb.format.errors import ExpressionError, IcecombError, SchemaError, ValidationError
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Any:
-    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    lake.create_namespace("db")
-    return lake
 
 
 def bids(module: Any) -> Any:

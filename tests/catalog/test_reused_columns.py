@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import EqualTo
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
@@ -51,13 +50,6 @@ class SameIds:
 
     def clean_up(self, committed):
         pass
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
 
 
 @pytest.fixture(params=["1", "2"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import Table, load_catalog, open_table
+from icecomb.catalog import Table, open_table
 from icecomb.catalog.maintenance.backup import plan_relocation, relocate
 from icecomb.catalog.maintenance.expiry import ExpiredFiles, expire_snapshots
 from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationError
@@ -29,13 +29,6 @@ LATER = 4_102_444_800_000
 
 def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Any:
-    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    lake.create_namespace("db")
-    return lake
 
 
 @pytest.fixture

@@ -63,13 +63,6 @@ def ids(table: Table, **scan: Any) -> list[int]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Any:
-    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path / "lake"))
-    lake.create_namespace("db")
-    return lake
-
-
-@pytest.fixture
 def table(lake: Any) -> Table:
     """A week old table with a branch, a tag, a staged snapshot, deletes and overwritten files."""
     made = lake.create_table("db.t", numbers().schema, properties={"write.wap.enabled": "true"})

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
-from icecomb.catalog import load_catalog
 from icecomb.catalog.commit.pointer import Unknown
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.format.errors import (
@@ -65,13 +64,6 @@ def files(folder):
 
 
 @pytest.fixture
-def lake(tmp_path):
-    found = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
-    found.create_namespace("db")
-    return found
-
-
-@pytest.fixture
 def orders(lake):
     """A partitioned table with one snapshot, a tag on it, and a property."""
     table = lake.create_table(
@@ -99,7 +91,7 @@ def test_a_table_appears_together_with_its_rows_in_one_commit(lake, tmp_path):
     assert table.scan().to_arrow().num_rows == 6
     assert table.schema().find_field("note").field_id == 3
     assert table.properties["owner"] == "me"
-    assert [path for path in files(tmp_path / "db/t") if path.endswith(".json")] == [
+    assert [path for path in files(tmp_path / "lake/db/t") if path.endswith(".json")] == [
         "metadata/v1.metadata.json"
     ]
     # the first snapshot was never the table's state
@@ -129,7 +121,7 @@ def test_an_aborted_creation_leaves_nothing_behind(lake, tmp_path):
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert list((tmp_path / "db").iterdir()) == []
+    assert list((tmp_path / "lake/db").iterdir()) == []
     assert lake.list_namespaces("db") == []
 
 
@@ -144,7 +136,7 @@ def test_the_second_of_two_creations_fails_and_removes_only_its_own_files(lake, 
     assert fields(table.schema()) == [(1, "n"), (2, "s"), (3, "id")]
     assert table.scan().to_arrow().num_rows == 2
     # hint, metadata, manifest list, manifest and one data file of the winner
-    assert len(files(tmp_path / "db/t")) == 5
+    assert len(files(tmp_path / "lake/db/t")) == 5
     with pytest.raises(ValidationError):
         late.append(ROWS)
 
@@ -312,7 +304,7 @@ def test_a_replacement_wins_over_a_commit_that_was_first_and_keeps_it_in_the_his
 def test_a_replacement_by_rows_of_the_table_itself_gives_up_where_others_were_first(
     lake, orders, tmp_path
 ):
-    data = tmp_path / "db" / "t" / "data"
+    data = tmp_path / "lake/db" / "t" / "data"
     new = lake.replace_table_transaction("db.t", NEW_SCHEMA)
     new.rely_on(orders.current_snapshot().snapshot_id).append(NEW_ROWS)
     orders.append(ROWS)
@@ -402,7 +394,7 @@ def test_files_given_to_an_abandoned_transaction_are_deleted_with_it(lake, tmp_p
     assert Path(given[0].file_path.removeprefix("file:")).exists()
     new.abandon()
     new.abandon()
-    assert files(tmp_path / "db") == []
+    assert files(tmp_path / "lake/db") == []
     assert lake.list_namespaces("db") == []
     with pytest.raises(ValidationError, match="over"):
         new.commit_transaction()

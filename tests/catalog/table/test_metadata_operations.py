@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -20,13 +19,6 @@ from icecomb.format.operation.append import FastAppend
 from icecomb.format.spec.types import DoubleType, LongType, StringType
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
-
-
-@pytest.fixture
-def lake(tmp_path):
-    found = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
-    found.create_namespace("db")
-    return found
 
 
 @pytest.fixture

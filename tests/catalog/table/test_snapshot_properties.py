@@ -8,19 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.operation.row_delta import RowDelta
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
 SAME = ROWS.slice(0, 1)
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.spec.schema import Schema
@@ -13,13 +12,6 @@ from icecomb.format.spec.types import LongType, NestedField
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 ENABLED = {"write.wap.enabled": "true"}
-
-
-@pytest.fixture
-def lake(tmp_path):
-    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
-    catalog.create_namespace("db")
-    return catalog
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -11,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
-from icecomb.catalog import load_catalog
-from tests.catalog.random_table import INNER, VALUES, RandomTable, ordered
+from tests.catalog.random_table import INNER, VALUES, changed_table, ordered
 
 
 @pytest.mark.gate("reads every snapshot of each table in five ways")
@@ -20,30 +17,18 @@ from tests.catalog.random_table import INNER, VALUES, RandomTable, ordered
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), steps=st.integers(2, 9))
 def test_any_table_is_read_as_its_rows_are(file_format, random, steps):
-    with tempfile.TemporaryDirectory() as folder:
-        lake = load_catalog("lake", type="hadoop", warehouse=folder)
-        lake.create_namespace("db")
-        made = RandomTable(random, lake, "db.t", file_format)
-        for _ in range(steps):
-            made.change()
+    with changed_table(random, steps, file_format) as made:
         check(made)
-        lake.close()
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), steps=st.integers(2, 7))
 def test_pyiceberg_reads_random_tables_as_we_do(random, steps):
-    with tempfile.TemporaryDirectory() as folder:
-        lake = load_catalog("lake", type="hadoop", warehouse=folder)
-        lake.create_namespace("db")
-        # PyIceberg reads a null list of structs as an empty one
-        types = [kind for kind in VALUES if kind != pa.list_(INNER)]
-        made = RandomTable(random, lake, "db.t", "parquet", equality=False, types=types)
-        for _ in range(steps):
-            made.change()
+    # PyIceberg reads a null list of structs as an empty one
+    types = [kind for kind in VALUES if kind != pa.list_(INNER)]
+    with changed_table(random, steps, "parquet", equality=False, types=types) as made:
         peer = StaticTable.from_metadata(made.table.metadata_location).scan().to_arrow()
         assert ordered(peer.to_pylist()) == check(made)
-        lake.close()
 
 
 def check(made):

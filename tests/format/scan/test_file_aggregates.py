@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -23,7 +22,7 @@ from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import DecimalType, LongType
-from tests.catalog.random_table import RandomTable
+from tests.catalog.random_table import changed_table
 from tests.rings import sampled
 
 COUNT, MIN, MAX = AggregateFunction.COUNT, AggregateFunction.MIN, AggregateFunction.MAX
@@ -96,12 +95,7 @@ def check_groups(found, rows, key, functions, columns):
 def test_aggregates_of_random_tables_are_those_of_their_rows_or_not_known(
     file_format, random, steps
 ):
-    with tempfile.TemporaryDirectory() as folder:
-        lake = load_catalog("lake", type="hadoop", warehouse=folder)
-        lake.create_namespace("db")
-        made = RandomTable(random, lake, "db.t", file_format)
-        for _ in range(steps):
-            made.change()
+    with changed_table(random, steps, file_format) as made:
         table = made.table
         check(table.scan())
         for snapshot_id, _ in made.history[-2:]:
@@ -115,7 +109,6 @@ def test_aggregates_of_random_tables_are_those_of_their_rows_or_not_known(
                     name = table.schema().find_column_name(field.source_id)
                     if name is not None:
                         check(table.scan(f"{name} is null"))
-        lake.close()
 
 
 KINDS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from datetime import date
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from icecomb.catalog import load_catalog
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.top_rows import TopRows
-from tests.catalog.random_table import RandomTable
+from tests.catalog.random_table import changed_table
 from tests.rings import sampled
 
 ORDERS = [(descending, nulls) for descending in (False, True) for nulls in (False, True)]
@@ -54,19 +53,13 @@ def check(scan):
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), steps=st.integers(2, 9))
 def test_files_of_random_tables_have_the_first_rows_of_every_order(file_format, random, steps):
-    with tempfile.TemporaryDirectory() as folder:
-        lake = load_catalog("lake", type="hadoop", warehouse=folder)
-        lake.create_namespace("db")
-        made = RandomTable(random, lake, "db.t", file_format)
-        for _ in range(steps):
-            made.change()
+    with changed_table(random, steps, file_format) as made:
         table = made.table
         check(table.scan())
         for snapshot_id, _ in made.history[-2:]:
             check(table.scan(snapshot_id=snapshot_id))
         check(IncrementalAppendScan(table.metadata, table.io))
         check(table.scan(f"id >= {random.randint(0, 20)}"))
-        lake.close()
 
 
 @pytest.fixture
