@@ -679,7 +679,7 @@ def delete_files(made: Sound) -> Parser:
 
 
 def own_table(made: Sound) -> Parser:
-    """Garbage lists, kept footers and files of a journal, beside a table."""
+    """Garbage lists and files of a journal, beside a table."""
     files = UnreachableFiles(("/x/a", "/x/b"), ("/x/c",), ("/x/m",), ("/x/l",))
     metadata = made.table.metadata
     where = write_list(FileIO(), metadata, files)

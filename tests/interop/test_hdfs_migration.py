@@ -19,16 +19,6 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
-from icecomb.catalog.migrate.journal.kept_footers import (
-    Asked,
-    FooterFolder,
-    KeptFooters,
-    discard_footers,
-    now_ms,
-)
-from icecomb.catalog.migrate.source.footer_row import FooterRow
-from icecomb.catalog.report.progress import SILENT
-from icecomb.format.storage.file_system import FileStatus
 from tests.peers.hdfs import Hdfs
 from tests.peers.hive_metastore import HiveMetastore
 
@@ -140,22 +130,3 @@ def test_what_is_purged_is_in_the_trash(lake: HiveCatalog) -> None:
     trash = table.location().replace("hdfs://ns1", TRASH)
     kept = {each.location.replace(TRASH, "hdfs://ns1"): each.size for each in lake.io.list(trash)}
     assert kept == files
-
-
-def test_footers_are_kept_and_forgotten_on_hdfs(lake: HiveCatalog) -> None:
-    home = "hdfs://ns1/warehouse/made.db/kept"
-    file = Asked(FileStatus(f"{home}/é=1/part-0", 100, 1_000, 1), b"\0")
-    changed = Asked(FileStatus(file.status.location, 100, 1_000, 2), b"\0")
-    row = FooterRow(b"record", 7, "[]", "")
-
-    def opened() -> KeptFooters:
-        return FooterFolder(lake.io, [home], SILENT, home).opened("identity")
-
-    kept = opened()
-    assert kept.find([file]) == [None]
-    kept.keep(file, row, now_ms())
-    kept.flush()
-    assert opened().find([changed, file]) == [None, row]
-    discard_footers(lake.io, home)
-    assert opened().find([file]) == [None]
-    assert not lake.io.is_folder(f"{home}/_icecomb_migration")

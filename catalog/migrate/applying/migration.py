@@ -1,7 +1,7 @@
 """Application of a migration: record, write metadata, convert the entry, remove Hive's parts.
 
 Running apply again resumes after a crash at any moment: before the conversion it starts over
-(nothing but metadata files was written, and they are removed; footers that were read are kept),
+(nothing but metadata files was written, and they are removed),
 after it only the rest is done. It never starts over after the conversion: only the journal lists
 the partitions that were dropped.
 """
@@ -192,7 +192,6 @@ class Takeover:
             choices,
             self._context.progress,
             threads=self._threads,
-            kept=self._context.footers(table, table.storage.location),
             properties=self._properties,
         )
         constraints = constraint_findings(table, self._context.client.constraints)
@@ -276,7 +275,6 @@ class Takeover:
             self._context.entry.convert_to_iceberg(table, parameters, lock)
             journal.record(Step.SWAPPED)
         self._parts(journal).take_away()
-        self._context.discard_footers(journal.table.storage.location)
 
     def _parts(self, journal: Journal) -> HiveParts:
         return HiveParts(self._context, journal, self._threads, self._wait_s)
@@ -384,7 +382,6 @@ class Takeover:
             self._parts(journal).take_away()
         elif not journal.finalized:
             already = not self._parts(journal).take_in()
-        self._context.discard_footers(journal.table.storage.location)
         return replace(_migrated(table.full_name, journal), already=already)
 
 

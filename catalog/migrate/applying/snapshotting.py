@@ -90,7 +90,6 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
                 choices,
                 context.progress,
                 threads=threads,
-                kept=context.footers(table, home, home),
                 properties=given,
             )
             if plan.blockers:
@@ -98,7 +97,6 @@ def make_snapshot(  # noqa: PLR0917 - see `icecomb.catalog.migrate.snapshot`
             with _begun(context, target, plan, wanted, location) as transaction:
                 if is_unchanged(context, table, plan, partitions, threads):
                     made = transaction.commit_transaction()
-                    context.discard_footers(home)
                     return Snapshotted(
                         ".".join(made.name()),
                         made.metadata_location,

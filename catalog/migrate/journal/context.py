@@ -16,7 +16,6 @@ from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.journal.entry import DropUnansweredError, TableEntry
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
 from icecomb.catalog.migrate.journal.journal import Journal, Step
-from icecomb.catalog.migrate.journal.kept_footers import FooterFolder, discard_footers
 from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
 from icecomb.catalog.migrate.journal.vouching import check_not_exchanged
 from icecomb.catalog.report.progress import Progress
@@ -24,7 +23,6 @@ from icecomb.catalog.unknown_commit import fence
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    IcecombError,
     MigrationError,
     NoSuchFileError,
 )
@@ -121,23 +119,6 @@ class MigrationContext:
         if table.partition_keys:
             for page in self.client.partitions.pages(table.database, table.name):
                 yield from page
-
-    def footers(
-        self, table: HiveTable, target: str | None, beside: str | None = None
-    ) -> FooterFolder:
-        """Return the store of kept footers of the table's files.
-
-        Args:
-            target: The folder beside which to keep new ones; None for nowhere.
-            beside: Another folder beside which some may be kept.
-        """
-        locations = [one for one in (table.storage.location, beside) if one]
-        return FooterFolder(self.io, locations, self.progress, target)
-
-    def discard_footers(self, location: str | None) -> None:
-        """Remove the footers that are kept beside a folder and no longer needed."""
-        with suppress(IcecombError):  # harmless: the next step of a migration tries again
-            discard_footers(self.io, location or "")
 
     def locked(self, held: Holding, table: HiveTable) -> TableLock | None:
         """Hold the metastore's exclusive lock on the table until `held` ends, as commits do.

@@ -11,8 +11,7 @@ with ``_``, so readers of the Hive table never see it, and removal of orphan fil
     grants.json                 privileges on partitions, which go with their entries
     digests.json                the SHA-256 of all files that are there before the conversion
 
-Every file is created once, completely or not at all, and never changed. Beside the journals are
-kept footers (`kept_footers`), which belong to none of them.
+Every file is created once, completely or not at all, and never changed.
 
 Whoever may write to the folder may write such files, and they are acted upon with the rights of
 whoever migrates. So the conversion gives the entry the digest of ``digests.json``, by which every

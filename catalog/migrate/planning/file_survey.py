@@ -11,13 +11,6 @@ from typing import Any, Final
 import numpy as np
 
 from icecomb.catalog.hive.thrift.entity import HiveTable
-from icecomb.catalog.migrate.journal.kept_footers import (
-    FEWEST,
-    Asked,
-    FooterFolder,
-    KeptFooters,
-    now_ms,
-)
 from icecomb.catalog.migrate.planning.migration_plan import PlannedSourceFiles
 from icecomb.catalog.migrate.planning.obstacle import FileProblems, FileRemarks
 from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
@@ -32,7 +25,6 @@ from icecomb.catalog.migrate.source.footer_row import (
 )
 from icecomb.catalog.migrate.source.partition_folders import (
     FolderStates,
-    PartitionBytes,
     PartitionFolders,
 )
 from icecomb.catalog.migrate.source.source import orc_by_position
@@ -109,19 +101,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Settings for reading footers.
-
-    Attributes:
-        form: The encoding of files for manifests.
-        packing: The encoding of partition values.
-        folder: The store of kept footers; None for none.
-    """
+    """Settings for reading footers; `form` is the encoding of files for manifests."""
 
     table: HiveTable
     reader: FooterReader
     form: DataFileForm
-    packing: PartitionBytes
-    folder: FooterFolder | None
     progress: Progress
     threads: int
 
@@ -143,6 +127,7 @@ class FooterSurvey:
         self._reading = reading
         self._files = files
         self._folders = folders
+        self._by_position = orc_by_position(reading.table)
         self._planned: Spool | None = None
         self._rows: int | None = 0
         self._spellings: dict[str, None] = {}
@@ -153,7 +138,7 @@ class FooterSurvey:
         self._notes: list[Finding] = []
 
     def read(self, most: int, *, readable: bool) -> float | None:
-        """Read footers; return estimated seconds for all that are not kept, None without any.
+        """Read footers; return estimated seconds for all, None if none was read.
 
         Args:
             most: Maximum number of files, spread over the table.
@@ -162,36 +147,32 @@ class FooterSurvey:
         total, reading = self._files.rows, self._reading
         step = -(-total // most) if most else total + 1
         writer = RowWriter(PLANNED, "record")
-        kept = self._kept(reading, step, readable=readable)
-        pace, missing, chosen = Pace(_FIRST_FOOTER), 0, 0
-        try:
-            task = reading.progress.task("reading footers", total // step, "files")
-            with task as advance, thread_pool(reading.threads) as pool:
-                at = 0
-                for batch in self._files:
-                    rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                    asked = self._chosen(rows, -at % step, step) if most and readable else []
-                    at += len(rows)
-                    known = [None] * len(asked) if kept is None else _kept_of(asked, kept)
-                    missing += known.count(None)
-                    footers = self._footers(pool, asked, kept, known, pace)
-                    which = {number: None for number, _, _ in asked}
-                    chosen += len(which)
-                    for number, row in enumerate(rows):
-                        footer = next(footers) if number in which else None
-                        self._take(row, footer, writer)
-                        if footer is not None:
-                            advance(1)
-        finally:
-            if kept is not None:
-                kept.flush()
+        pace, chosen = Pace(_FIRST_FOOTER), 0
+
+        def read(file: tuple[PartitionFolder, FileStatus]) -> FooterRow:
+            return pace.timed(partial(self._footer, *file))
+
+        task = reading.progress.task("reading footers", total // step, "files")
+        with task as advance, thread_pool(reading.threads) as pool:
+            at = 0
+            for batch in self._files:
+                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                asked = self._chosen(rows, -at % step, step) if most and readable else {}
+                at += len(rows)
+                chosen += len(asked)
+                footers = pooled(pool, read, asked.values(), AHEAD)
+                for number, row in enumerate(rows):
+                    footer = next(footers) if number in asked else None
+                    self._take(row, footer, writer)
+                    if footer is not None:
+                        advance(1)
         writer.flush()
         self._planned = writer.spool
         if readable and step > 1:
             text = f"{chosen:,} of {total:,} footers were read" if chosen else "no footer was read"
             remedy = "plan without `--sample` and `--quick` reads all, as apply does"
             self._notes.append(note("files-not-read", text, remedy))
-        return pace.seconds(missing * total / chosen, reading.threads) if chosen else None
+        return pace.seconds(total, reading.threads) if chosen else None
 
     def planned(self, size: int) -> PlannedSourceFiles:
         """Return the files; `size` is their total size in bytes."""
@@ -222,55 +203,21 @@ class FooterSurvey:
         for text in self._unread:
             yield from unread_of(text)
 
-    def _kept(self, reading: Reading, step: int, *, readable: bool) -> KeptFooters | None:
-        if reading.folder is None or not readable or self._files.rows // step < FEWEST:
-            return None
-        return reading.folder.opened(reading.reader.identity(reading.form.spec))
-
     def _chosen(
         self, rows: Sequence[Any], first: int, step: int
-    ) -> list[tuple[int, PartitionFolder, Asked]]:
-        """Return the files of a batch to read: their numbers in it, folders, and lookup keys."""
-        every = orc_by_position(self._reading.table)
-        chosen: list[tuple[int, PartitionFolder, Asked]] = []
-        last, known = -1, b""
+    ) -> dict[int, tuple[PartitionFolder, FileStatus]]:
+        """Return the files of a batch to read, with their folders, by their numbers in it."""
+        chosen = {}
         for number in range(first, len(rows), step):
             *stated, at = rows[number]
             partition = self._folders[at]
-            if not partition.readable:
-                continue
-            if at != last:
-                positional = b"\1" if every or partition.positional else b"\0"
-                last, known = at, positional + self._reading.packing.pack(partition.values)
-            chosen.append((number, partition, Asked(FileStatus(*stated), known)))
+            if partition.readable:
+                chosen[number] = partition, FileStatus(*stated)
         return chosen
 
-    def _footers(
-        self,
-        pool: Any,
-        asked: list[tuple[int, PartitionFolder, Asked]],
-        kept: KeptFooters | None,
-        known: Sequence[FooterRow | None],
-        pace: Pace,
-    ) -> Iterator[FooterRow]:
-        """Yield the footers of files in their order, kept ones or newly read."""
-        files = [one for _, _, one in asked]
-        missing = [at for at, footer in enumerate(known) if footer is None]
-
-        def work(at: int) -> tuple[int, FooterRow]:
-            _, partition, one = asked[at]
-            begun = now_ms()
-            positional = one.partition[:1] == b"\1"
-            read = partial(self._reading.read, partition, one.status, positional=positional)
-            return begun, pace.timed(read)
-
-        answers = pooled(pool, work, missing, AHEAD)
-        for at, footer in enumerate(known):
-            if footer is None:
-                begun, footer = next(answers)  # noqa: PLW2901 - the one that was missing
-                if kept is not None:
-                    kept.keep(files[at], footer, begun)
-            yield footer
+    def _footer(self, partition: PartitionFolder, status: FileStatus) -> FooterRow:
+        positional = self._by_position or partition.positional
+        return self._reading.read(partition, status, positional=positional)
 
     def _take(self, row: Sequence[Any], footer: FooterRow | None, writer: RowWriter) -> None:
         if footer is None:
@@ -289,9 +236,3 @@ class FooterSurvey:
             self._problems.add(row[0], footer.problems)
         if self._rows is not None:
             self._rows = None if footer.rows is None else self._rows + footer.rows
-
-
-def _kept_of(
-    asked: Sequence[tuple[int, PartitionFolder, Asked]], kept: KeptFooters
-) -> list[FooterRow | None]:
-    return kept.find([one for _, _, one in asked])

@@ -108,7 +108,6 @@ class Planner:
             footers=options.footers,
             sample=options.sample,
             threads=threads,
-            kept=context.footers(table, None),
             properties=options.properties,
         )
         found = replace(

@@ -13,7 +13,6 @@ from typing import Final
 
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HivePartition, HiveTable
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.kept_footers import FooterFolder
 from icecomb.catalog.migrate.planning.entry_finding import (
     COLUMN_STATISTICS,
     entry_findings,
@@ -96,7 +95,6 @@ def plan_source(
     footers: bool = True,
     sample: int | None = None,
     threads: int = THREADS,
-    kept: FooterFolder | None = None,
     properties: Mapping[str, str] = _NONE,
 ) -> MigrationPlan:
     """Plan the migration of a Hive table; change nothing, and report problems as findings.
@@ -105,11 +103,10 @@ def plan_source(
         partitions: The table's partitions, read only if the table itself could be migrated.
         footers: Whether to read file footers, not only the metastore and the folders.
         sample: Maximum number of footers to read, evenly spaced; None for all.
-        kept: The store of footers that were read before, and of those read now.
         properties: Properties that the Iceberg table will have besides those of the Hive table.
     """
     most = 0 if not footers else sys.maxsize if sample is None else sample
-    survey = _Survey(io, table, choices, progress, threads, kept, properties)
+    survey = _Survey(io, table, choices, progress, threads, properties)
     return survey.plan(partitions, most)
 
 
@@ -123,7 +120,6 @@ class _Survey:
         choices: Choices,
         progress: Progress,
         threads: int,
-        kept: FooterFolder | None,
         properties: Mapping[str, str],
     ) -> None:
         self._io = io
@@ -131,7 +127,6 @@ class _Survey:
         self._choices = choices
         self._progress = progress
         self._threads = threads
-        self._kept = kept
         self._converted = source_schema(table, choices.timestamp)
         self._defaults = column_defaults(table)
         if new_format_version(properties) >= V3_FORMAT_VERSION:
@@ -369,9 +364,7 @@ class _Survey:
             defaults=lost_defaults(self._converted.schema, self._defaults),
             accepted=self._choices.accept,
         )
-        return Reading(
-            table, reader, form, self._packing, self._kept, self._progress, self._threads
-        )
+        return Reading(table, reader, form, self._progress, self._threads)
 
     def _has(self, codes: Collection[str]) -> bool:
         return any(finding.code in codes for finding in self._findings)

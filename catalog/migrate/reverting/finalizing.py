@@ -138,7 +138,6 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
                 raise being_reverted(table)
             journal.record(Step.FINALIZED)
         journal.discard_copy()
-    context.discard_footers(journal.table.storage.location)
 
 
 class UnverifiedError(MigrationError):

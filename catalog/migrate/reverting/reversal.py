@@ -496,7 +496,6 @@ class Reversal:
                 name = location[len(folder) + 1 :]
                 self._move(location, f"{aside}/metadata/{name}")
             remove_empty_folder(self._context.io, folder)
-        self._context.discard_footers(journal.home)
         journal.record(Step.REVERTED)
         journal.discard_copy()
 

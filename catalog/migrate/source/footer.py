@@ -7,11 +7,8 @@ into the table's name mapping, without which a reader that respects case would s
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.migrate.source.avro_schema import AvroSchema
@@ -134,24 +131,6 @@ class FooterReader:
         self._config = config
         self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
-
-    def identity(self, spec: PartitionSpec) -> str:
-        """Return a digest of all that a footer depends on, besides the file and its folder."""
-        modes = sorted((number, str(mode)) for number, mode in self._config.modes.items())
-        said = (
-            version("icecomb"),
-            self._schema.to_json(),
-            spec.to_json(),
-            str(self._config.default),
-            modes,
-            list(self._positions),
-            None if self._avro is None else list(self._avro.fields),
-            sorted(self._accepted),
-            sorted(self._defaults),
-            sorted((number, kind.name) for number, (_, kind) in self._narrow.items()),
-        )
-        text = json.dumps(said, sort_keys=True, default=str)
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def read(
         self,

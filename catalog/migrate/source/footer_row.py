@@ -1,4 +1,4 @@
-"""Footers as rows of Arrow, for a plan's files and for keeping."""
+"""Footers as rows of Arrow, for a plan's files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,6 @@ LISTED: Final = pa.schema([*_FILE, ("place", pa.int32())])
 """A listed file, and the number of its folder."""
 PLANNED: Final = pa.schema([*LISTED, *_FOOTER])
 """The same with the file's record for manifests; null if its footer was not read."""
-KEPT: Final = pa.schema(
-    [
-        *_FILE,
-        ("place", pa.binary()),
-        *_FOOTER,
-        ("spellings", pa.string()),
-        ("unread", pa.string()),
-        ("zone", pa.string()),
-        ("remarks", pa.string()),
-    ]
-)
-"""A file of any plan, with the properties of its partition that its footer depends on."""
 
 
 class FooterRow(NamedTuple):

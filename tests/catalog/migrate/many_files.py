@@ -23,8 +23,6 @@ from icecomb.catalog.hive.thrift.entity import (
 )
 from icecomb.catalog.migrate.applying.migration import file_mapping
 from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal import kept_footers
-from icecomb.catalog.migrate.journal.kept_footers import FooterFolder
 from icecomb.catalog.migrate.planning.survey import plan_source
 from icecomb.catalog.migrate.source.footer import Footer, FooterReader
 from icecomb.catalog.migrate.source.source_files import folder_listings
@@ -46,10 +44,9 @@ STORAGE = StorageDescriptor(
 class MadeUpFiles(FileIO):
     """Each folder of the table has so many files; all others are real."""
 
-    def __init__(self, files: int, kept: Path) -> None:
+    def __init__(self, files: int) -> None:
         super().__init__({})
         self._files = files
-        self._kept = kept.as_uri()
         self.read_footers = 0
 
     def list(self, prefix: str) -> Iterator[FileStatus]:
@@ -101,7 +98,7 @@ def main() -> None:
     table = HiveTable(
         "made", "t", storage=STORAGE, partition_keys=(FieldSchema("k", "int"),), parameters={}
     )
-    io = MadeUpFiles(files, folder)
+    io = MadeUpFiles(files)
 
     def read(
         _: FooterReader,
@@ -124,13 +121,7 @@ def main() -> None:
         steps[f"{name} MB"] = round(memory_mb())
         return answer
 
-    def planned() -> Any:
-        kept = FooterFolder(io, [folder.as_uri()], SILENT, folder.as_uri())
-        return plan_source(io, table, partitions(count), Choices(), SILENT, kept=kept)
-
-    plan = timed("plan", planned)
-    first = io.read_footers
-    plan = timed("plan again", planned)
+    plan = timed("plan", lambda: plan_source(io, table, partitions(count), Choices(), SILENT))
     assert plan.folder_states is not None
     same = timed(
         "unchanged check",
@@ -151,11 +142,10 @@ def main() -> None:
                 "verdict": plan.verdict,
                 "same": same,
                 "summary": summary,
-                "footers": [first, io.read_footers - first],
+                "footers": io.read_footers,
                 "steps": steps,
                 "memory_mb": round(memory_mb()),
                 "begun_mb": round(begun),
-                "settled": kept_footers.SETTLED_MS,
             }
         )
     )

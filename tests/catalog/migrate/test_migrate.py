@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.hive.thrift.client import HiveClient
+from icecomb.catalog.migrate.applying import migration, snapshotting
 from icecomb.catalog.migrate.applying.migration import MigrationBlockedError
 from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.catalog.migrate.journal.folder_journals import FolderJournals
@@ -912,3 +914,38 @@ def test_the_journal_holds_the_exact_old_table(make_hive_table: Any) -> None:
     assert journal.table.wire == entry.wire
     assert [one.wire for one in journal.partitions()] == [p.wire for p in partitions]
     assert journal.step(Step.CLEANED) is not None
+
+
+@pytest.mark.parametrize("target", ["", "made.of_two_that_change"])
+def test_files_that_change_places_between_look_and_turn_are_looked_at_again(
+    make_hive_table: Any, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    table = make_hive_table({"id": "bigint"})
+    one, two = (table.folder / f"part-{number}.parquet" for number in (1, 2))
+    for number, path in enumerate((one, two), 1):
+        pq.write_table(numbers(number), path)
+        os.utime(path, (0, 0))
+    assert one.stat().st_size == two.stat().st_size
+    asked = migration.is_unchanged
+    rounds: list[bool] = []
+
+    def changing(*arguments: Any) -> bool:
+        if not rounds:
+            one.rename(table.folder / "_aside")
+            two.rename(one)
+            (table.folder / "_aside").rename(two)
+        rounds.append(asked(*arguments))
+        return rounds[-1]
+
+    for module in (migration, snapshotting):
+        monkeypatch.setattr(module, "is_unchanged", changing)
+    if target:
+        migrate.snapshot(table.catalog, table.name, target)
+    else:
+        migrate.apply(table.catalog, table.name)
+    assert rounds == [False, True]
+    made = table.catalog.load_table(target or table.name)
+    for number in (1, 2):
+        assert made.scan(f"id = {number}").to_arrow()["id"].to_pylist() == [number]
+    if target:
+        table.catalog.drop_table(target)

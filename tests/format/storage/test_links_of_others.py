@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from icecomb.catalog.migrate.journal.context import MigrationContext
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO, copy_file
 from tests.peers.other_user import give_away
@@ -159,14 +157,3 @@ def test_links_in_a_circle_are_an_error(home: Path, link: Callable[..., Path]) -
     with pytest.raises(FileIOError, match="symbolic links"):
         FileIO({}).delete([f"{place}/x"])
     assert home.exists()
-
-
-def test_footers_kept_beside_a_table_are_deleted_in_its_own_folder_only(
-    home: Path, tmp_path: Path, link: Callable[..., Path]
-) -> None:
-    (tmp_path / "t" / "_icecomb_migration").mkdir(parents=True)
-    (home / "rows.parquet").write_text("rows")
-    link("t/_icecomb_migration/footers", home)
-    context = SimpleNamespace(io=FileIO({}))
-    MigrationContext.discard_footers(context, f"file:{tmp_path}/t")  # type: ignore[arg-type]
-    assert (home / "rows.parquet").exists()
