@@ -51,6 +51,12 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("minor", [asked] if asked else mark.args)
 
 
+@pytest.fixture(scope="module")
+def own_namespace(request, catalog):
+    """The namespace is there that the module calls `NAMESPACE`."""
+    catalog.create_namespace_if_not_exists((request.module.NAMESPACE,))
+
+
 @pytest.fixture(scope="session")
 def other_spark(metastore, tmp_path_factory, pytestconfig):
     """Sparks in environments of their own, by minor version, with our catalogs; each is started once."""

@@ -10,13 +10,10 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from tests.spark.lake_table import load
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "alter_tests"
 NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from icecomb.format.errors import ValidationError
 from tests.rings import sampled
 from tests.spark.second_reader import READERS, reader
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "audit_tests"
 NUMBERS = itertools.count(1)
 BEFORE = [[1, "a"], [2, "a"], [3, "b"]]
@@ -40,11 +42,6 @@ STATEMENTS = {
         [*BEFORE[1:], [9, "z"]],
     ),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture(params=READERS)

@@ -14,6 +14,8 @@ from pyspark.errors import PySparkException
 
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "file_settings_tests"
 NUMBERS = itertools.count(1)
 PREFIX = "spark.sql.iceberg."
@@ -144,11 +146,6 @@ def facts(spark, path):
         "bloom": filters,
         "kinds": kinds,
     }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture(params=sampled(["4.3", "4.1"], keep=1))

@@ -10,6 +10,8 @@ from pyspark.errors import AnalysisException, IllegalArgumentException
 from tests.peers.spark_worker import plain
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "given_rows_tests"
 NUMBERS = itertools.count(1)
 PREFIX = "spark.sql.iceberg."
@@ -64,11 +66,6 @@ CASES = {
     "new columns first": (MERGE, "'x' AS n, 1L AS id"),
     "a new column in other letters": (MERGE, "1L AS id, 2L AS V"),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture

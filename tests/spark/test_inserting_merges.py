@@ -15,6 +15,8 @@ from pyspark.sql import functions as f
 from tests.peers.prepared_statement import prepare, run
 from tests.spark.standing_still import FUNCTION, StandingStill
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "inserting_merge_tests"
 NUMBERS = itertools.count(1)
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
@@ -71,11 +73,6 @@ EVERY = pytest.mark.parametrize(
     ],
     indirect=True,
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from icecomb.format.spec.transform import IdentityTransform
 from tests.peers.prepared_statement import prepare, run
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "isolation_tests"
 NUMBERS = itertools.count(1)
 MODES = ("copy-on-write", "merge-on-read")
@@ -166,11 +168,6 @@ OTHERS = {
     ),
     "add a column": (add_a_column, ["ALTER TABLE {t} ADD COLUMN more STRING"], list),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from icecomb.format.operation.append import FastAppend
 from icecomb.format.rows.write.data_writer import write_data
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "merge_key_filter_tests"
 SPARKS = ("4.3", "3.5")
 MODES = ("merge-on-read", "copy-on-write")
@@ -45,11 +47,6 @@ UPDATE = "WHEN MATCHED THEN UPDATE SET v = 'new'"
 INSERT = (
     f"WHEN NOT MATCHED THEN INSERT ({COLUMNS}) VALUES ({', '.join(f's.{c}' for c in SCHEMA.names)})"
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture(params=sampled(SPARKS, keep=1))

@@ -17,14 +17,11 @@ from tests.spark.lake_table import found, load, summary
 from tests.spark.second_reader import READERS, reader
 from tests.spark.xxh64_collision import colliding
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "merge_on_read_tests"
 NUMBERS = itertools.count(1)
 MODES = ", ".join(f"'write.{c}.mode'='merge-on-read'" for c in ("delete", "update", "merge"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture(params=READERS)

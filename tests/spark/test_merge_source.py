@@ -12,6 +12,8 @@ import pytest
 from tests.peers.prepared_statement import prepare, run
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "merge_source_tests"
 NUMBERS = itertools.count(1)
 FILTER = "spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled"
@@ -22,11 +24,6 @@ SETTING = "spark.sql.icecomb.keepSourceRows"
 MERGE = """MERGE INTO {t} t USING {s} s ON t.id = s.id
     WHEN MATCHED THEN UPDATE SET v = 'new'
     WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'new')"""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 def table_of(catalog, *files, **properties):

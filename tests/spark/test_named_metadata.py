@@ -7,18 +7,16 @@ import itertools
 import pyarrow as pa
 import pytest
 
-pytestmark = pytest.mark.full("one story of it is in test_version_3.py")
+pytestmark = [
+    pytest.mark.usefixtures("own_namespace"),
+    pytest.mark.full("one story of it is in test_version_3.py"),
+]
 
 NAMESPACE = "named_metadata"
 NUMBERS = itertools.count(1)
 MODES = ["copy-on-write", "merge-on-read"]
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
 LINEAGE = "_row_id, _last_updated_sequence_number"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(catalog):
-    catalog.create_namespace_if_not_exists((NAMESPACE,))
 
 
 @pytest.fixture

@@ -19,14 +19,11 @@ from tests.test_docs import blocks
 
 ON_THE_PAGE = pytest.mark.full("the page of procedures calls each of them in the gate")
 
-DB = "procedure_tests"
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
+NAMESPACE = "procedure_tests"
 NUMBERS = itertools.count(1)
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
 
 
 @pytest.fixture(params=sampled(["4.3", "3.5"], keep=1))
@@ -37,7 +34,7 @@ def run(request, sql_on):
 
 @pytest.fixture
 def table(run):
-    name = f"{DB}.t{next(NUMBERS)}"
+    name = f"{NAMESPACE}.t{next(NUMBERS)}"
     run(f"CREATE TABLE lake.{name} (id bigint, k string)")
     run(f"INSERT INTO lake.{name} VALUES (1, 'a')")
     run(f"INSERT INTO lake.{name} VALUES (2, 'b')")
@@ -47,7 +44,7 @@ def table(run):
 @pytest.fixture
 def hive(run):
     """A partitioned Hive table of Spark's own, with a value that is null and one that is escaped."""
-    name = f"{DB}.h{next(NUMBERS)}"
+    name = f"{NAMESPACE}.h{next(NUMBERS)}"
     run(
         f"CREATE TABLE spark_catalog.{name} (id bigint) PARTITIONED BY (k string) STORED AS PARQUET"
     )
@@ -141,7 +138,7 @@ def test_a_cached_table_is_read_anew_after_a_call(run, catalog, table):
 
 def test_a_bare_name_is_in_the_session_s_namespace(run, table):
     short = table.split(".")[1]
-    run(f"USE lake.{DB}")
+    run(f"USE lake.{NAMESPACE}")
     try:
         assert len(run(f"CALL system.ancestors_of('{short}')")) == 2
     finally:
@@ -200,7 +197,7 @@ def test_a_call_of_another_catalog_is_left_to_others(run):
 
 @ON_THE_PAGE
 def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
-    target = f"lake.{DB}.t{next(NUMBERS)}"
+    target = f"lake.{NAMESPACE}.t{next(NUMBERS)}"
     run(f"CREATE TABLE {target} (id bigint, k string) PARTITIONED BY (k)")
     call = f"CALL lake.system.add_files(table => '{target}', source_table => '{{source}}'{{more}})"
     one = call.format(source=f"spark_catalog.{hive}", more=", partition_filter => map('K', 'b/c')")
@@ -227,7 +224,7 @@ def test_files_of_a_hive_table_come_in_by_its_partitions(run, hive):
 
 @ON_THE_PAGE
 def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
-    new = f"{DB}.s{next(NUMBERS)}"
+    new = f"{NAMESPACE}.s{next(NUMBERS)}"
     call = (
         f"CALL lake.system.snapshot('spark_catalog.{hive}', '{new}', properties => map('a', 'b'))"
     )
@@ -247,9 +244,11 @@ def test_a_snapshot_of_a_hive_table_leaves_it_as_it_is(run, catalog, hive):
     source = catalog.client.table(*hive.split("."))
     inside = f"{source.storage.location}/inside"
     with pytest.raises(REFUSED, match="the Hive table is in"):
-        run(f"CALL lake.system.snapshot('{hive}', '{DB}.inside', '{inside}')")
+        run(f"CALL lake.system.snapshot('{hive}', '{NAMESPACE}.inside', '{inside}')")
     with pytest.raises(REFUSED, match="set by the migration itself"):
-        run(f"CALL lake.system.snapshot('{hive}', '{DB}.x', NULL, map('gc.enabled', 'true'))")
+        run(
+            f"CALL lake.system.snapshot('{hive}', '{NAMESPACE}.x', NULL, map('gc.enabled', 'true'))"
+        )
     run(f"DROP TABLE lake.{new}")
     assert run(f"SELECT id, k FROM spark_catalog.{hive} ORDER BY id") == HIVE_ROWS
 
@@ -269,7 +268,7 @@ def test_a_hive_table_is_migrated_and_can_go_back(run, catalog, hive):
 
 @ON_THE_PAGE
 def test_a_changelog_knows_rows_that_delete_files_removed(run, spark, catalog):
-    name = f"{DB}.t{next(NUMBERS)}"
+    name = f"{NAMESPACE}.t{next(NUMBERS)}"
     run(
         f"CREATE TABLE lake.{name} (id bigint, k string, s struct<a: int>) "
         "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
@@ -299,14 +298,14 @@ def test_files_with_other_columns_come_in_and_what_the_table_lacks_is_not_read(r
     folder.mkdir()
     wide = pa.table({"id": pa.array([1], pa.int64()), "more": ["x"]})
     pq.write_table(wide, folder / "a.parquet")
-    target = f"{DB}.t{next(NUMBERS)}"
+    target = f"{NAMESPACE}.t{next(NUMBERS)}"
     run(f"CREATE TABLE lake.{target} (id bigint, k string)")
     assert run(f"CALL lake.system.add_files('{target}', '`parquet`.`{folder}`')") == [[1, 1]]
     run(f"ALTER TABLE lake.{target} ADD COLUMN more string")
     run(f"INSERT INTO lake.{target} VALUES (2, 'b', 'y')")
     assert run(f"SELECT * FROM lake.{target} ORDER BY id") == [[1, None, None], [2, "b", "y"]]
     assert run(f"SELECT id FROM lake.{target} WHERE more IS NULL") == [[1]]
-    strict = f"{DB}.t{next(NUMBERS)}"
+    strict = f"{NAMESPACE}.t{next(NUMBERS)}"
     run(f"CREATE TABLE lake.{strict} (id bigint, k string NOT NULL)")
     with pytest.raises(REFUSED, match=r"Cannot add .*'?k'?"):
         run(f"CALL lake.system.add_files('{strict}', '`parquet`.`{folder}`')")
@@ -316,7 +315,7 @@ def test_a_folder_with_odd_names_comes_in(run, tmp_path):
     folder = tmp_path / "it's 100%"
     folder.mkdir()
     pq.write_table(pa.table({"id": pa.array([1], pa.int64()), "k": ["a"]}), folder / "a.parquet")
-    target = f"{DB}.t{next(NUMBERS)}"
+    target = f"{NAMESPACE}.t{next(NUMBERS)}"
     run(f"CREATE TABLE lake.{target} (id bigint, k string)")
     text = str(folder).replace("'", "\\'")
     # the format's name stands for any: a file is taken for what it is
@@ -373,7 +372,7 @@ def test_the_statements_of_the_page_of_procedures(run, catalog):
 
 @ON_THE_PAGE
 def test_maintenance_is_called_as_the_documentation_of_iceberg_does(run, catalog):
-    name = f"{DB}.sample{next(NUMBERS)}"
+    name = f"{NAMESPACE}.sample{next(NUMBERS)}"
     columns = "id bigint, name string, c1 int, c2 int, category string"
     run(
         f"CREATE TABLE lake.{name} ({columns}) TBLPROPERTIES ('format-version'='2', "

@@ -11,13 +11,10 @@ from pyspark.errors import PySparkException
 from tests.spark.lake_table import found, load, summary
 from tests.spark.second_reader import READERS, reader
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "row_change_tests"
 NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture

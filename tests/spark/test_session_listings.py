@@ -12,21 +12,18 @@ from pyspark.errors import PySparkException
 
 from tests.rings import sampled
 
-DB = "session_listings"
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
+NAMESPACE = "session_listings"
 NUMBERS = itertools.count(1)
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 OLD = time.time() - 7 * 86_400
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
-
-
 @pytest.fixture
 def table(sql, catalog):
     """Eight partitions, and what others left in the folder; all of it is old."""
-    name = f"{DB}.t{next(NUMBERS)}"
+    name = f"{NAMESPACE}.t{next(NUMBERS)}"
     sql(f"CREATE TABLE lake.{name} (id bigint, _k int) PARTITIONED BY (_k)")
     sql(f"INSERT INTO lake.{name} SELECT id, id % 8 FROM range(64)")
     sql(f"DELETE FROM lake.{name} WHERE _k = 3")
@@ -101,7 +98,7 @@ def test_executors_find_what_the_planner_finds(sql, table):
 )
 def test_what_executors_do_not_do_is_refused(spark, sql_on, catalog, call, problem):
     sql = sql_on("4.3")
-    name = f"{DB}.refusing"
+    name = f"{NAMESPACE}.refusing"
     sql(f"CREATE TABLE IF NOT EXISTS lake.{name} (id bigint)")
     with pytest.raises(REFUSED, match=problem):
         sql(f"CALL lake.system.{call.format(name)}")

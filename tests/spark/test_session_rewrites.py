@@ -18,21 +18,18 @@ from icecomb.format.manifests.reader import read_manifest
 from tests.catalog.random_table import RandomTable, ordered, plain
 from tests.rings import sampled
 
-DB = "session_rewrites"
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
+NAMESPACE = "session_rewrites"
 NUMBERS = itertools.count(1)
 MORE = pytest.mark.full("one rewrite by executors is in the gate, the others by Python")
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 BY_SPARK = "'engine', 'spark', 'min-input-files', '2'"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
-
-
 @pytest.fixture
 def name():
-    return f"{DB}.t{next(NUMBERS)}"
+    return f"{NAMESPACE}.t{next(NUMBERS)}"
 
 
 def rewritten(sql, name, options=BY_SPARK, more=""):

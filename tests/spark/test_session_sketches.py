@@ -33,7 +33,9 @@ from icecomb.format.spec.types import (
 )
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
-DB = "session_sketches"
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
+NAMESPACE = "session_sketches"
 NUMBERS = itertools.count(1)
 MORE = pytest.mark.full("one CALL by executors is in the gate, the others by Python")
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
@@ -57,11 +59,6 @@ COLUMNS = {
 }
 SCHEMA = Schema(*(NestedField(n, k, COLUMNS[k][0]) for n, k in enumerate(COLUMNS, 1)))
 NAMES = [*list(COLUMNS)[:-1], "in.x.y"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{DB}")
 
 
 def frame(begin, end, names=tuple(COLUMNS)):
@@ -88,7 +85,7 @@ def pair(catalog, *begins, **properties):
     """Two tables of the same rows: one for executors, one for the planner."""
     number, made = next(NUMBERS), []
     for name in ("ours", "theirs"):
-        table = catalog.create_table(f"{DB}.{name}{number}", SCHEMA, properties=properties)
+        table = catalog.create_table(f"{NAMESPACE}.{name}{number}", SCHEMA, properties=properties)
         for begin in begins:
             table.append(frame(begin, begin + 3000))
         made.append(table)

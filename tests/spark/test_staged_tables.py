@@ -21,6 +21,8 @@ from tests.rings import sampled
 from tests.spark.lake_table import load
 from tests.spark.standing_still import FUNCTION, StandingStill
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "staged_tests"
 NUMBERS = itertools.count(1)
 # the first task's file is finished long before the second task fails, whose file is open then
@@ -28,11 +30,6 @@ FAILING = (
     "SELECT id, 'x' AS s FROM range(0, 10, 1, 1) UNION ALL "
     "SELECT id, IF(id = 299999, raise_error('no more rows'), 'y') FROM range(0, 300000, 1, 1)"
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 @pytest.fixture

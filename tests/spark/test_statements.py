@@ -13,14 +13,11 @@ from pyspark.errors import (
     UnsupportedOperationException,
 )
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "statement_tests"
 NUMBERS = itertools.count(1)
 COLUMNS = "(id BIGINT NOT NULL, data STRING, ts TIMESTAMP, place STRUCT<zip: INT, `a.b`: INT>) USING iceberg"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 class Twins:

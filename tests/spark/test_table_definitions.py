@@ -12,12 +12,9 @@ from pyspark.errors import (
     UnsupportedOperationException,
 )
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "definition_tests"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(spark):
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS lake.{NAMESPACE}")
 
 
 def load(catalog, table):

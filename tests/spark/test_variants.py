@@ -12,13 +12,10 @@ import pytest
 from icecomb.format import Variant, variants_from_arrow, variants_to_arrow
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "variant_tests"
 NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(catalog):
-    catalog.create_namespace_if_not_exists((NAMESPACE,))
 
 
 @pytest.fixture

@@ -12,17 +12,14 @@ import pytest
 from icecomb.catalog.hive.catalog import HiveCatalog
 from tests.rings import sampled
 
+pytestmark = pytest.mark.usefixtures("own_namespace")
+
 NAMESPACE = "version_3_tests"
 NUMBERS = itertools.count(1)
 BY_POSITION = {f"write.{c}.mode": "merge-on-read" for c in ("delete", "update", "merge")}
 U = "00000000-0000-0000-0000-000000000001"
 MOST_IN_A_PLAN = 1 << 20
 """Of more deleted rows, tasks read the positions themselves."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def namespace(catalog):
-    catalog.create_namespace_if_not_exists((NAMESPACE,))
 
 
 @pytest.fixture
