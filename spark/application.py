@@ -6,12 +6,16 @@ metastore, the same one as `icecomb.catalog.load_catalog("local")`.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, MissingDependencyError
 from icecomb.spark.conf import (
@@ -29,6 +33,16 @@ from icecomb.spark.conf import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LOCAL_DIR: Final = "spark.local.dir"
+_LOCAL: Final = {
+    "spark.authenticate": "true",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+"""Settings of a driver without a cluster: its ports run what they are sent, and its page shows
+statements, both by default for every user of the machine and the network."""
+
 
 def session(
     name: str = "lake",
@@ -42,7 +56,10 @@ def session(
 ) -> SparkSession:
     """Return a Spark session whose catalog `name` serves the tables of a Hive metastore.
 
-    Slow steps (compiling the bridge, starting a metastore) are reported on standard error.
+    Slow steps (compiling the bridge, starting a metastore) are reported on standard error. What
+    others on the machine could use is off with a local master, unless it is set: the driver's
+    ports are on 127.0.0.1 and ask for a login (`spark.authenticate`), its files are in a private
+    folder (`spark.local.dir`), and there is no web page (`spark.ui.enabled`).
 
     Args:
         name: The catalog's name in SQL.
@@ -121,24 +138,44 @@ def configure(
 def _get_or_create(
     builder: SparkSession.Builder, create: Callable[[], SparkSession]
 ) -> SparkSession:
-    """Start Spark with secrets of catalogs neither in its command, as pyspark does, nor in its UI.
+    """Start Spark with nothing that other users of the machine can read or call.
 
-    Every user of the machine can read commands.
+    They can read commands, in which pyspark has all settings, so secrets of catalogs are set
+    later; and a driver's ports, which by default ask nobody for a login.
     """
     from pyspark import SparkConf, SparkContext
 
     options: dict[str, Any] = builder._options  # noqa: SLF001 - there is no public access
     secret = set(filter(is_secret, options))
-    if not secret or SparkContext._active_spark_context or _is_remote(options):  # noqa: SLF001
+    if SparkContext._active_spark_context or _is_remote(options):  # noqa: SLF001
         return create()
     if SparkContext._gateway is None:  # noqa: SLF001 - no public access
         command = SparkConf(loadDefaults=False)
         for key in options.keys() - secret:
             command.set(key, options[key])
         SparkContext._ensure_initialized(conf=command)  # noqa: SLF001 - no public access
-    if REDACTION not in options and not SparkConf().contains(REDACTION):
-        builder.config(REDACTION, SECRETS)
+    given = SparkConf()  # spark-submit's, with the files of defaults
+    wanted = {REDACTION: SECRETS} if secret else {}
+    if _is_local(str(options.get("spark.master") or given.get("spark.master", ""))):
+        wanted |= _LOCAL
+        if not os.environ.get("SPARK_LOCAL_DIRS"):
+            wanted[_LOCAL_DIR] = ""
+    for key, value in wanted.items():
+        if key not in options and not given.contains(key):
+            builder.config(key, value or _private_folder())
     return create()
+
+
+def _is_local(master: str) -> bool:
+    """Return whether executors are threads of the driver, so that nobody else calls its ports."""
+    return re.fullmatch(r"local(?:\[.*\])?", master) is not None
+
+
+def _private_folder() -> str:
+    """Return a new folder for rows that Spark writes to disk, until this process ends."""
+    folder = tempfile.mkdtemp(prefix="icecomb-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _is_remote(options: Mapping[str, Any]) -> bool:

@@ -100,6 +100,31 @@ print(options["spark.sql.extensions"])
 
 @pytest.mark.full("starts two Sparks of its own")
 @pytest.mark.jvm
+@pytest.mark.parametrize("given", [{}, {"spark.authenticate": "false", "spark.ui.enabled": "true"}])
+def test_a_driver_without_a_cluster_serves_nobody_else(given):
+    done = _run(
+        f"""
+import os, stat
+import icecomb.spark
+settings = {_SMALL}
+del settings["spark.ui.enabled"]
+spark = icecomb.spark.session("ice", uri="thrift://127.0.0.1:1", **settings, **{given})
+conf = spark.sparkContext.getConf()
+for key in ("authenticate", "driver.host", "driver.bindAddress", "ui.enabled"):
+    print(conf.get(f"spark.{{key}}"))
+folder = conf.get("spark.local.dir")
+print(stat.S_IMODE(os.stat(folder).st_mode) == 0o700, len(os.listdir(folder)) > 0)
+print(spark.range(100).repartition(3).count())
+spark.stop()
+"""
+    )
+    told = [given.get(f"spark.{key}") for key in ("authenticate", "ui.enabled")]
+    expected = [told[0] or "true", "127.0.0.1", "127.0.0.1", told[1] or "false", "True True", "100"]
+    assert done.stdout.splitlines() == expected, done.stderr[-3000:]
+
+
+@pytest.mark.full("starts two Sparks of its own")
+@pytest.mark.jvm
 @pytest.mark.parametrize("regex", [None, "mine"])
 def test_secrets_of_catalogs_are_on_no_command_line_and_spark_hides_them(regex):
     done = _run(

@@ -291,6 +291,31 @@ def test_a_query_that_runs_other_code_is_refused(run, db, catalog, query):
     assert len(run(query)) == 1
 
 
+def test_a_view_brings_no_catalog_of_its_own(run, db, catalog):
+    """A catalog's class, jars and databases are the reader's settings, never a file's."""
+    name = f"planted{next(NUMBERS)}"
+    schema = Schema((NestedField(1, "a", StringType()),))
+    settings = {
+        "catalog.evil": "org.evil.Catalog",
+        "defaultCatalog": "evil",
+        "ansi.enabled": "true",
+    }
+    properties = {f"view.sqlConfig.spark.sql.{key}": value for key, value in settings.items()}
+    catalog.create_view(
+        f"{db}.{name}", schema, {"spark": "SELECT a FROM evil.b.c"}, properties=properties
+    )
+    with pytest.raises(REFUSED, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run(f"SELECT * FROM lake.{db}.{name}")
+    catalog.create_view(
+        f"{db}.{name}_ansi",
+        schema,
+        {"spark": "SELECT CAST(CAST('x' AS INT) AS STRING) AS a"},
+        properties=properties,
+    )
+    with pytest.raises(REFUSED, match="CAST_INVALID_INPUT"):
+        run(f"SELECT * FROM lake.{db}.{name}_ansi")
+
+
 def test_views_of_other_catalogs_are_left_to_spark(run, db):
     run(f"CREATE VIEW spark_catalog.default.{db}_hive AS SELECT max(id) AS top FROM lake.{db}.t")
     assert run(f"SELECT * FROM spark_catalog.default.{db}_hive") == [[2]]

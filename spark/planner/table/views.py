@@ -7,6 +7,7 @@ Spark's own views.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,15 @@ if TYPE_CHECKING:
 _DIALECT: Final = "spark"
 _QUERY_COLUMNS: Final = "spark.query-column-names"
 _SETTING: Final = "view.sqlConfig."
+_OF_MEANING: Final = re.compile(
+    r"spark\.sql\.(?:(?:ansi|legacy|parser|function|tvf|collation)\..+|session\.timeZone"
+    r"|caseSensitive|mapKeyDedupPolicy|timestampType|storeAssignmentPolicy|charAsVarchar"
+    r"|readSideCharPadding|preserveCharVarcharTypeInfo|groupByOrdinal|orderByOrdinal|groupByAliases"
+    r"|crossJoin\.enabled|decimalOperations\.allowPrecisionLoss|datetime\.java8API\.enabled"
+    r"|jsonGenerator\.ignoreNullFields|variable\.substitute)"
+)
+"""The settings that say what a query means. Others name classes, files and hosts, as those of a
+catalog do, and whoever writes to the view's folder could have put them there."""
 _SCHEMA_MODE: Final = "view.schemaMode"
 _SHOWN_ONLY: Final = frozenset({"provider", "location", "table_type", "format-version"})
 """Properties that Spark adds to every view, or icecomb to a shown one."""
@@ -156,9 +166,9 @@ def _described(catalog: Catalog, view: View) -> ViewDescription:
         current_catalog=version.default_catalog or catalog.name,
         current_namespace=version.default_namespace,
         settings={
-            key.removeprefix(_SETTING): value
+            name: value
             for key, value in view.properties.items()
-            if key.startswith(_SETTING)
+            if _OF_MEANING.fullmatch(name := key.removeprefix(_SETTING)) and name != key
         },
         schema_mode=view.properties.get(_SCHEMA_MODE),
         properties={
