@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
-from icecomb.format.rows.parquet.batch_rows import BatchRows
+from icecomb.format.rows.parquet.batch_limit import BatchLimit
 from icecomb.format.rows.parquet.footer_reading import check_footer_size
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
@@ -139,7 +139,7 @@ class ParquetReader(DataFileReader):
             starts.append(first)
             first += metadata.row_group(number).num_rows
         with reading(self.location):
-            rows = BatchRows(
+            rows = BatchLimit(
                 self._source,
                 metadata,
                 columns,

@@ -69,7 +69,7 @@ class _TimeLimit:
         self._nodes = nodes
 
     def within(self, verb: str, location: str, call: Callable[[], _T], size: int = 0) -> _T:
-        """Return the result of a call that transfers so many bytes; its thread may go on."""
+        """Return the result of a call that transfers `size` bytes; its thread may go on."""
         done: Future[_T] = Future()
         work = partial(copy_context().run, _settle, done, call)
         Thread(target=work, name="hdfs-native", daemon=True).start()

@@ -103,6 +103,8 @@ class PlannerViews:
         if not request.create:
             _check_altered(_described(catalog, view).properties, wanted.properties)
         properties = _stored(wanted)
+        if not request.create:  # what is not shown is not what the statement leaves out
+            properties |= {k: v for k, v in view.properties.items() if _is_not_shown(k)}
         if not _is_same(catalog, view, wanted):
             view = catalog.replace_view(
                 name,
@@ -199,6 +201,11 @@ def _check_reserved(verb: str, name: str) -> None:
 
 def _is_own(key: str) -> bool:
     return key in {_QUERY_COLUMNS, _SCHEMA_MODE} or key.startswith(_SETTING)
+
+
+def _is_not_shown(key: str) -> bool:
+    name = key.removeprefix(_SETTING)
+    return name != key and _OF_MEANING.fullmatch(name) is None
 
 
 def _stored(definition: ViewDescription) -> dict[str, str]:

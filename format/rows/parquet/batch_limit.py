@@ -33,7 +33,7 @@ _DICTIONARY_PAGE: Final = 2
 _BUFFER_BYTES: Final = 64 << 10
 
 
-class BatchRows:
+class BatchLimit:
     """How many rows of the next batch are read, which follows those read so far.
 
     Args:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.rows.parquet import batch_rows
+from icecomb.format.rows.parquet import batch_limit
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.storage.file_io import FileIO
 
@@ -21,7 +21,7 @@ ID = b"PARQUET:field_id"
 
 @pytest.fixture(autouse=True)
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_rows, "BATCH_BYTES", LIMIT)
+    monkeypatch.setattr(batch_limit, "BATCH_BYTES", LIMIT)
 
 
 def batches(
@@ -106,5 +106,5 @@ def test_a_header_that_cannot_be_told_is_looked_up(tmp_path: Path) -> None:
     batches(tmp_path / "f", column)
     source = pa.OSFile(str(tmp_path / "f"))
     chunk = pq.read_metadata(source).row_group(0).column(0)
-    assert batch_rows._dictionary_bytes(source, chunk)[0] == len(LONG) + 4
-    assert batch_rows._dictionary_bytes(pa.BufferReader(b"\xff" * 4), chunk) == (None, 0)
+    assert batch_limit._dictionary_bytes(source, chunk)[0] == len(LONG) + 4
+    assert batch_limit._dictionary_bytes(pa.BufferReader(b"\xff" * 4), chunk) == (None, 0)
