@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 1 << 24
 """The number of positions to hold in memory, 8 bytes each; for more, files are read again."""
+MOST_SHARES: Final = 256
+"""The maximum number of times that files are read again: their stated rows may be wrong."""
 
 
 class PositionDeletePlan:
@@ -117,7 +119,7 @@ class PositionDeleteRewriter:
 
     def rewrite(self, number: int, group: DeleteGroup, workers: int) -> RewrittenDeletes:
         """Write the positions of a group; if anything fails, the written files are removed."""
-        shares = max(-(-group.record_count // AT_ONCE), 1)
+        shares = min(max(-(-group.record_count // AT_ONCE), 1), MOST_SHARES)
         known: dict[str, int] = {}
         files: list[DataFile] = []
         first = group.tasks[0].file

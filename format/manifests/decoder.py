@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 
 _FILE: Final = "data_file_"
 """Prefix of the names of a file's fields where they are mixed with those of its entry."""
+_MOST_BYTES: Final = 1 << 53
+"""A size that no file has, of any store: the sum of a thousand still is a number of 64 bits."""
 _REQUIRED: Final = ("file_path", "file_format", "record_count", "file_size_in_bytes")
 
 
@@ -293,6 +295,13 @@ def _file_columns(file: Mapping[str, pa.Array], count: int, location: str) -> di
             hint=(
                 "A newer writer may have made it: use a newer icecomb, or read an older snapshot."
             ),
+            path=location,
+        )
+    largest = pc.max(columns["file_size_in_bytes"]).as_py()
+    if largest is not None and largest > _MOST_BYTES:
+        raise CorruptFileError(
+            f"{location} tracks a file of {largest} bytes, more than any file has",
+            hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         )
     return columns

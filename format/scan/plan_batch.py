@@ -17,7 +17,7 @@ from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.manifests.manifest import DataFile, FileFormat
 from icecomb.format.rows.values.partition_union import partition_union, union_columns
-from icecomb.format.rows.values.scan_task import SPLITTABLE
+from icecomb.format.rows.values.scan_task import MOST_PARTS, SPLITTABLE
 from icecomb.format.scan.scan_planner import ScanPlanner, Selected
 from icecomb.format.spec.arrow_schema import type_to_pyarrow
 
@@ -30,6 +30,8 @@ _Numbers = npt.NDArray[np.int64]
 
 MOST_FILES: Final = 1 << 15
 """The maximum number of files in a batch."""
+MOST_ROWS: Final = 1 << 20
+"""The number of rows from which a batch is divided; parts of one file stay together."""
 _DELETE_FILES: Final = pa.schema(
     [
         pa.field("content", pa.int32(), nullable=False),
@@ -120,7 +122,7 @@ class PlannedBatches:
         """Plan the scan, and yield its batches."""
         for selected in self._planner.selected(self._manifests, self._deletes, limit=self._limit):
             for start in range(0, selected.count, MOST_FILES):
-                yield self._batch(selected.part(start, start + MOST_FILES))
+                yield from self._batches(selected.part(start, start + MOST_FILES))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the batches as a stream for other Arrow libraries."""
@@ -131,6 +133,22 @@ class PlannedBatches:
         return pa.struct(
             [pa.field(field.name, type_to_pyarrow(field.field_type)) for field in self._partition]
         )
+
+    def _batches(self, selected: Selected) -> Iterator[pa.RecordBatch]:
+        if selected.count > 1 and self._most_rows(selected) > MOST_ROWS:
+            half = selected.count // 2
+            yield from self._batches(selected.part(0, half))
+            yield from self._batches(selected.part(half, selected.count))
+        else:
+            yield self._batch(selected)
+
+    def _most_rows(self, selected: Selected) -> int:
+        """Return a number of rows which the batch of these files does not exceed."""
+        if self._split_size is None:
+            return selected.count
+        even = -(-_integers(selected.column("file_size_in_bytes")) // self._split_size)
+        own = _integers(pc.list_value_length(selected.column("split_offsets")).fill_null(0))
+        return int(np.clip(np.maximum(even, own), 1, MOST_PARTS).sum())
 
     def _batch(self, selected: Selected) -> pa.RecordBatch:
         columns = {
@@ -218,16 +236,18 @@ def _parts(
     offsets = _integers(split_offsets.flatten())
     first = np.cumsum(counts) - counts
     rows_of = np.repeat(np.arange(len(sizes)), counts)
-    usable = counts > 0
-    descents = np.flatnonzero((np.diff(offsets) <= 0) & (np.diff(rows_of) == 0))
+    usable = (counts > 0) & (counts <= MOST_PARTS)
+    # compared, as the difference of two may be beyond 64 bits
+    descents = np.flatnonzero((offsets[1:] <= offsets[:-1]) & (rows_of[1:] == rows_of[:-1]))
     usable[rows_of[descents]] = False
     own = np.flatnonzero(usable)
     usable[own] = (offsets[first[own]] >= 0) & (offsets[(first + counts)[own] - 1] < sizes[own])
-    even = np.where(splittable & (sizes > target), -(-sizes // target), 1)
+    steps = np.maximum(target, -(-sizes // MOST_PARTS))
+    even = np.where(splittable & (sizes > target), -(-sizes // steps), 1)
     parts = np.where(usable, counts, even)
     rows = np.repeat(np.arange(len(sizes)), parts)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(parts) - parts, parts)
-    starts = within * target
+    starts = within * steps[rows]
     given = np.flatnonzero(usable[rows])
     starts[given] = offsets[first[rows[given]] + within[given]]
     ends = np.append(starts[1:], 0)

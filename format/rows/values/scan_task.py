@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Protocol
+from itertools import chain, pairwise
+from typing import Any, Final, Protocol
 
 from icecomb.format.expressions.expression import AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import DataFile, FileFormat
@@ -19,6 +19,8 @@ from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC, Partitio
 
 SPLITTABLE = frozenset((FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO))
 """The formats of which parts can be read separately."""
+MOST_PARTS: Final = 10_000
+"""The maximum number of parts of a file: its size may be stated wrong, the target be tiny."""
 
 
 class DataFileSource(Protocol):
@@ -163,16 +165,17 @@ class FileScanTask:
         """Yield the parts of this task: by the file's split offsets, else of the target size.
 
         Args:
-            target_size: The size of a part, in bytes; ignored where the file has split offsets.
+            target_size: The size of a part, in bytes; ignored where the file has split offsets, and
+                greater where there would be more than `MOST_PARTS`.
         """
-        offsets = self._usable_offsets()
+        offsets: Sequence[int] | None = self._usable_offsets()
         end = self.start + self.length
         if offsets is None:
             if self.file.file_format not in SPLITTABLE or self.length <= target_size:
                 yield self
                 return
-            offsets = tuple(range(self.start, end, target_size))
-        for start, stop in zip(offsets, (*offsets[1:], end), strict=True):
+            offsets = range(self.start, end, max(target_size, -(-self.length // MOST_PARTS)))
+        for start, stop in zip(offsets, chain(offsets[1:], (end,)), strict=True):
             yield self._part(start, stop - start)
 
     def weight(self, open_file_cost: int) -> int:
@@ -183,7 +186,9 @@ class FileScanTask:
 
     def _usable_offsets(self) -> tuple[int, ...] | None:
         offsets, end = self.file.split_offsets, self.start + self.length
-        if not offsets or self.start or end != self.file.file_size_in_bytes:
+        if not offsets or len(offsets) > MOST_PARTS:
+            return None
+        if self.start or end != self.file.file_size_in_bytes:
             return None
         ascending = all(a < b for a, b in pairwise(offsets))
         return tuple(offsets) if ascending and offsets[0] >= 0 and offsets[-1] < end else None

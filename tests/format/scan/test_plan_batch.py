@@ -19,6 +19,7 @@ from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFor
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.values import scan_task
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
 from icecomb.format.scan.plan_batch import _parts
@@ -276,15 +277,23 @@ def test_the_size_of_parts_is_positive(table):
         TableScan(table, IO).plan_batches(0)
 
 
+FARTHEST = [-(1 << 63), (1 << 63) - 1]
 FILES = st.tuples(
     st.integers(0, 60),
-    st.none() | st.lists(st.integers(-2, 70), max_size=5),
+    st.none() | st.lists(st.integers(-2, 70) | st.sampled_from(FARTHEST), max_size=5),
     st.sampled_from(list(FileFormat)),
 )
 
 
-@given(st.lists(FILES, min_size=1, max_size=8), st.integers(1, 70))
-def test_parts_are_those_of_tasks(files, target):
+@given(st.lists(FILES, min_size=1, max_size=8), st.integers(1, 70), st.sampled_from([3, 10_000]))
+def test_parts_are_those_of_tasks(files, target, most):
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (scan_task, icecomb.format.scan.plan_batch):
+            patch.setattr(module, "MOST_PARTS", most)
+        compare_parts(files, target)
+
+
+def compare_parts(files, target):
     sizes, offsets, formats = zip(*files, strict=True)
     made = icecomb.format.scan.plan_batch._splittable(
         pa.array([one.value for one in formats], pa.large_string())

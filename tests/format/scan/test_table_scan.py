@@ -38,7 +38,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import write_manifest_list
 from icecomb.format.manifests.writer import ManifestWriter
-from icecomb.format.rows.values.scan_task import FileScanTask, plan_task_groups
+from icecomb.format.rows.values.scan_task import MOST_PARTS, FileScanTask, plan_task_groups
 from icecomb.format.scan.delete_index import comparable_columns
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
@@ -748,6 +748,16 @@ def test_files_are_split_where_they_say_else_at_the_target_size():
     assert spans(task_of(100, (4, 200)).split(60)) == [(0, 60), (60, 40)]
     assert spans(task_of(100, (50, 4)).split(60)) == [(0, 60), (60, 40)]
     assert spans(task_of(100, file_format=FileFormat.PUFFIN).split(10)) == [(0, 100)]
+
+
+def test_a_file_has_a_bounded_number_of_parts():
+    size = 1 << 53
+    parts = spans(task_of(size).split(1))
+    assert len(parts) <= MOST_PARTS
+    assert sum(length for _, length in parts) == size
+    # more offsets than row groups of any file
+    parts = spans(task_of(size, tuple(range(4, MOST_PARTS + 5))).split(size // 2))
+    assert parts == [(0, size // 2), (size // 2, size // 2)]
 
 
 def test_the_parts_of_a_file_cover_it_once():
