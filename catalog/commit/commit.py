@@ -20,9 +20,14 @@ from icecomb.catalog.commit.pointer import (
     Pointer,
     Unknown,
     V,
+    Version,
     WriteGuard,
 )
-from icecomb.catalog.configuration.catalog_property import FORMAT_VERSION_MAX
+from icecomb.catalog.configuration.catalog_property import (
+    COMMIT_LONGEST,
+    COMMIT_LONGEST_WAIT,
+    FORMAT_VERSION_MAX,
+)
 from icecomb.format.cancellation import check_wanted, pause
 from icecomb.format.errors import (
     AlreadyCommittedError,
@@ -55,6 +60,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 _LOG: Final = logging.getLogger(__name__)
+_UNMOVED: Final = 10
+"""Refusals after each of which the newest version is the same: more than a slow listing takes."""
 
 
 class Producer(Protocol):
@@ -81,22 +88,29 @@ class RetrySettings:
     total_s: float
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], *, locked: bool) -> RetrySettings:
+    def of(
+        cls, properties: Mapping[str, str], catalog: Mapping[str, str], *, locked: bool
+    ) -> RetrySettings:
         """Read the settings from the table's properties, else Iceberg's defaults.
 
         Without locks a retry is cheap and says little about the next one: the defaults are then 100
         retries and 1 s, so that no writer sleeps long while others commit again and again.
+
+        Whoever writes to the table's folder writes its properties: the times are bounded by the
+        catalog's.
         """
+        longest, total = COMMIT_LONGEST_WAIT.of(catalog), COMMIT_LONGEST.of(catalog)
+        max_wait = COMMIT_MAX_WAIT.of(properties, default=None if locked else 1_000)
         return cls(
             retries=COMMIT_RETRIES.of(properties, default=None if locked else 100),
-            min_wait_s=COMMIT_MIN_WAIT.of(properties) / 1000,
-            max_wait_s=COMMIT_MAX_WAIT.of(properties, default=None if locked else 1_000) / 1000,
-            total_s=COMMIT_TOTAL_TIMEOUT.of(properties) / 1000,
+            min_wait_s=min(COMMIT_MIN_WAIT.of(properties), longest) / 1000,
+            max_wait_s=min(max_wait, longest) / 1000,
+            total_s=min(COMMIT_TOTAL_TIMEOUT.of(properties), total) / 1000,
         )
 
     def pause(self, attempt: int) -> float:
         """Seconds before the retry after failed attempt ``attempt`` (from 1): full jitter."""
-        longest = min(self.min_wait_s * 2 ** (attempt - 1), self.max_wait_s)
+        longest = min(self.min_wait_s * 2 ** min(attempt - 1, 62), self.max_wait_s)
         return random.uniform(0, longest)  # noqa: S311 - spreads load
 
 
@@ -172,11 +186,16 @@ def commit_version(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) ->
 
 def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tuple[V, V]:
     started = time.monotonic()
-    attempt = 0
+    attempt = unmoved = 0
+    failure: CommitFailedError | None = None
     while True:
         attempt += 1
         if attempt > 1:
-            base = newest_of(pointer, base)
+            newest = newest_of(pointer, base)
+            unmoved = unmoved + 1 if newest.location == base.location else 0
+            if failure is not None and unmoved >= _UNMOVED:
+                raise _blocked(pointer.name, base, attempt - 1, failure) from failure
+            base = newest
         base, new = _prepared(pointer, base, change)
         if new is base:
             # "nothing to change" holds only for the newest version
@@ -185,7 +204,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             continue
         with Holding() as held, held:
             locked = _exclusive(held, pointer, base, new)
-            settings = RetrySettings.of(base.metadata.properties, locked=locked)
+            settings = RetrySettings.of(base.metadata.properties, pointer.properties, locked=locked)
             failure = _try(pointer, base, new)
             if failure is not None and locked and attempt <= settings.retries:
                 attempt += 1
@@ -198,7 +217,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         if attempt > settings.retries or taken > settings.total_s:
             raise _used_up(pointer.name, attempt, taken, failure) from failure
         if not pointer.wait_in_queue(base):
-            pause(settings.pause(attempt))
+            pause(min(settings.pause(attempt), settings.total_s - taken))
 
 
 def newest_of(pointer: Pointer[V, M], base: V) -> V:
@@ -480,6 +499,19 @@ def _delete_unlogged(
         kept = {entry.metadata_file for entry in new.metadata_log}
         gone = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]
         io.delete(OwnFolders(guard.own_folders(), new, io.properties).metadata_files(gone))
+
+
+def _blocked(name: str, base: Version, attempts: int, last: CommitFailedError) -> CommitFailedError:
+    named = last.context.get("current") or base.location
+    return CommitFailedError(
+        f"{name}: not committed after {attempts} attempts: {named} is said to be first, but the "
+        f"newest {base.kind} remains {base.location}; the last one: {last.message}",
+        hint="A folder, a dangling link or an unfinished file may have the name of the next "
+        "version: look at it, and remove it.",
+        table=name,
+        attempts=attempts,
+        path=named,
+    )
 
 
 def _used_up(

@@ -185,6 +185,10 @@ class Pointer(Protocol[V, M_contra]):
     def name(self) -> str:
         """The name of the table or view, for messages."""
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the catalog."""
+
     def load(self) -> V:
         """Load the version that the pointer points to now."""
 

@@ -9,7 +9,7 @@ from icecomb.catalog.commit.version_line import table_folder
 from icecomb.format.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from icecomb.format.holding import Holding
     from icecomb.format.spec.metadata import TableMetadata
@@ -27,6 +27,11 @@ class StaticPointer:
     def name(self) -> str:
         """The file's location."""
         return self._location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the storage."""
+        return self._io.properties
 
     def check_writable(self, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
         """Refuse every table, as `MetadataPointer.check_writable`."""

@@ -249,6 +249,16 @@ LOCK_HEARTBEAT: Final = _of_lock(
     "heartbeat-interval", 240_000, "The longest interval between two heartbeats of a lock."
 )
 
+COMMIT_LONGEST_WAIT: Final = milliseconds(
+    "commit.retry.max-wait-ms",
+    60_000,
+    "The bound of a table's property of this name, and of its min-wait-ms.",
+)
+COMMIT_LONGEST: Final = milliseconds(
+    "commit.retry.total-timeout-ms",
+    1_800_000,
+    "The bound of a table's property of this name, and of all its retries.",
+)
 FOLDER_LOCK_TIMEOUT: Final = milliseconds(
     "lock.acquire-timeout-ms",
     180_000,

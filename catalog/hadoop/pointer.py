@@ -86,6 +86,11 @@ class HadoopPointer:
         """The table's name, for messages."""
         return self._name
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the catalog."""
+        return self._properties
+
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_writable`; refuse a dropped table.
 

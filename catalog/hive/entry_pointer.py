@@ -61,6 +61,11 @@ class EntryPointer(ABC, Generic[V]):
         """The name as ``db.table``."""
         return self.change.name
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the catalog."""
+        return self._properties
+
     @abstractmethod
     def load(self) -> V:
         """Implement `MetadataPointer.load`."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _STORE_TROUBLE: Final = ("JDO", "SQLException", "onnection", "imeout", "imed out", "Datastore")
 """Words of answers that say that the server's database failed, perhaps at the commit."""
 _POLLS_AFTER_ANSWER: Final = 4
+_MOST_CHECKS: Final = 1000
 
 
 class ChangeState(Enum):
@@ -142,11 +143,15 @@ class Settlement:
 
 
 def pauses(properties: Mapping[str, str]) -> Iterator[float]:
-    """Yield the seconds before each poll: none, then as ``commit.status-check.*`` say."""
-    retries = STATUS_CHECKS.of(properties)
+    """Yield the seconds before each poll: none, then as ``commit.status-check.*`` say.
+
+    Whoever writes to the table's folder writes its properties: number and time are bounded.
+    """
+    retries = min(STATUS_CHECKS.of(properties), _MOST_CHECKS)
     pause = STATUS_CHECK_MIN_WAIT.of(properties) / 1000
     longest = STATUS_CHECK_MAX_WAIT.of(properties) / 1000
-    left = STATUS_CHECK_TOTAL_TIMEOUT.of(properties) / 1000
+    total = min(STATUS_CHECK_TOTAL_TIMEOUT.of(properties), STATUS_CHECK_TOTAL_TIMEOUT.default)
+    left = total / 1000
     yield 0.0
     for _ in range(retries):
         if left <= 0:

@@ -132,6 +132,26 @@ def test_a_planted_location(catalog: Any, namespace: str, thesis: Path) -> None:
     assert [Path(one).name for one in found.orphan_file_location] == [thesis.name]
 
 
+@pytest.mark.parametrize("plant", [Path.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_a_planted_name_of_the_next_version(table: Any, plant: Any) -> None:
+    current = Path(table.metadata_location.removeprefix("file:"))
+    body = json.loads(current.read_text())
+    body["properties"] |= {
+        "commit.retry.num-retries": str((1 << 31) - 1),
+        "commit.retry.total-timeout-ms": str((1 << 63) - 1),
+        "commit.retry.min-wait-ms": "1",
+        "commit.retry.max-wait-ms": "1",
+    }
+    current.write_text(json.dumps(body))
+    following = current.with_name(f"v{len(table.snapshots()) + 2}.metadata.json")
+    plant(following)
+    with pytest.raises(CommitFailedError, match=f"{following.name} is said to be first") as told:
+        table.refresh().append(ROWS)
+    assert "a dangling link" in (told.value.hint or "")
+    (following.rmdir if following.is_dir() else following.unlink)()
+    table.refresh().append(ROWS)
+
+
 def named_in(table: Any, path: str) -> None:
     """Commit a data file as an implementation does that asks for nothing."""
     append = table.new_fast_append()

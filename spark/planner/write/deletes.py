@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -56,11 +57,16 @@ class Deletes:
                 hint="Delete from the table itself, or from a branch of it (….branch_name).",
             )
         rows = exact_filter(request.filters, state.schema, case_sensitive=True)
-        settings = RetrySettings.of(state.metadata.properties, locked=True)
+        catalog = self._catalogs[state.catalog].properties
+        settings = RetrySettings.of(state.metadata.properties, catalog, locked=True)
+        end = time.monotonic() + settings.total_s
         for attempt in range(1, settings.retries + 1):
             with suppress(ConflictError):
                 return self._delete(state, request, rows)
-            pause(settings.pause(attempt))
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            pause(min(settings.pause(attempt), left))
         return self._delete(state, request, rows)
 
     def _delete(self, state: TableState, request: DeleteWhere, rows: BooleanExpression) -> Done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -34,6 +35,7 @@ class Pointer:
     """Holds a table in memory; its first swaps have these outcomes, the others succeed."""
 
     name = "db.t"
+    properties: Mapping[str, str] = {}
 
     def __init__(self, folder: str, *outcomes: Outcome | Exception) -> None:
         schema = Schema(NestedField(1, "id", LongType()))

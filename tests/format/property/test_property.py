@@ -102,10 +102,23 @@ def test_a_misspelt_name_is_found_in_any_case():
 
 def test_defaults_are_those_of_hive_and_iceberg():
     # TableProperties, MetastoreLock and HiveConf of their sources.
-    assert RetrySettings.of({}, locked=True) == RetrySettings(4, 0.1, 60, 1800)
+    assert RetrySettings.of({}, {}, locked=True) == RetrySettings(4, 0.1, 60, 1800)
     assert list(pauses({})) == [0, 1, 2, 4]
     assert LockSettings.of({}) == LockSettings(180, 0.05, 5, 180, 0.05, 5, 240, getuser())
     found = ConnectionSettings.of({"ugi": "ann"})
     assert found == ConnectionSettings(user="ann")
     # Ours: a retry without locks is cheap.
-    assert RetrySettings.of({}, locked=False) == RetrySettings(100, 0.1, 1, 1800)
+    assert RetrySettings.of({}, {}, locked=False) == RetrySettings(100, 0.1, 1, 1800)
+
+
+def test_what_a_table_asks_of_its_writers_is_bounded_by_the_catalog():
+    most = str((1 << 63) - 1)
+    names = ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms")
+    table = {f"commit.{kind}.{name}": most for kind in ("retry", "status-check") for name in names}
+    assert RetrySettings.of(table, {}, locked=True) == RetrySettings(int(most), 60, 60, 1800)
+    catalog = {"commit.retry.max-wait-ms": "90000", "commit.retry.total-timeout-ms": "7200000"}
+    settings = RetrySettings.of(table, catalog, locked=True)
+    assert settings == RetrySettings(int(most), 90, 90, 7200)
+    assert settings.pause(1 << 20) <= 90
+    assert sum(pauses(table)) <= 1800
+    assert len(list(pauses({**table, "commit.status-check.min-wait-ms": "0"}))) == 1001
