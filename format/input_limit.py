@@ -66,6 +66,11 @@ _BRACE: Final = ord("{")
 """That of an object, and with another bit of an array."""
 _PIECE: Final = 1 << 16
 _WHOLE: Final = re.compile("[0-9]{1,19}")
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape of one half of a character beyond U+FFFF."""
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>\\u[dD][89a-fA-F]..)|\\.", re.DOTALL
+)
 
 
 def unpacked_bytes() -> int:
@@ -82,13 +87,18 @@ def check_json(text: bytes) -> None:
     """Check what JSON may ask for before it is parsed.
 
     Raises:
-        ValueError: If it is larger than `METADATA`, or has more values than `VALUES`.
+        ValueError: If it is larger than `METADATA`, or has more values than `VALUES`; a
+            UnicodeError if a text in it has half of a surrogate pair, which nothing can encode.
     """
     if len(text) > METADATA.value << 20:
         raise ValueError(f"it is larger than the limit ({METADATA})")
     most = VALUES.value
     if len(text) > most and _value_count(text) > most:
         raise ValueError(f"it has more values than the limit ({VALUES})")
+    if _SURROGATE.search(text):
+        lone = next((found["lone"] for found in _ESCAPE.finditer(text) if found["lone"]), None)
+        if lone is not None:
+            raise UnicodeError(f"it has {lone!r}, half of a surrogate pair, which is no character")
 
 
 def _value_count(text: bytes) -> int:

@@ -5,6 +5,7 @@ Folders too large for one machine are listed by a session's executors.
 
 from __future__ import annotations
 
+import logging
 import re
 import tempfile
 from collections import deque
@@ -19,6 +20,7 @@ import pyarrow as pa
 from icecomb.catalog.report.progress import THREADS
 from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
+from icecomb.format.printable_text import printable
 from icecomb.format.spec.metadata_file import METADATA_SUFFIXES
 from icecomb.format.storage.file_system import DRAFT_PATTERN, FileStatus, is_draft
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
     from icecomb.format.storage.file_system import FolderEntries
 
+_LOG: Final = logging.getLogger(__name__)
 _BATCH: Final = 50_000
 _FORMATS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
 _PAIMON: Final = re.compile(r"schema-\d+")
@@ -77,6 +80,7 @@ class FolderListing:
     def __init__(self, hidden: HiddenNames) -> None:
         self.hidden = hidden
         self.count = 0
+        self._unnamed: list[str] = []
         self._locations: list[str] = []
         self._times: list[int | None] = []
         self._chunks: list[pa.RecordBatch] = []
@@ -84,13 +88,24 @@ class FolderListing:
         self.others: dict[str, str] = {}
 
     def batches(self) -> list[pa.RecordBatch]:
-        """Return all files: `location`, and `mtime_ms` in epoch milliseconds, null if unknown."""
+        """Return all files: `location`, and `mtime_ms` in epoch milliseconds, null if unknown.
+
+        Those with names that are not UTF-8 are left out, and a warning tells of them.
+        """
+        if self._unnamed:
+            _LOG.warning(
+                "files and folders whose names are not UTF-8 are left alone: %d, such as %s",
+                len(self._unnamed),
+                printable(self._unnamed[0]),
+            )
         self._seal()
         return self._chunks
 
     def name(self, files: Iterable[tuple[str, int | None]]) -> FolderListing:
         """Add files that another program listed, hidden ones too."""
         for location, mtime_ms in files:
+            if not self._has_name(location):
+                continue
             above, _, name = location.rpartition("/")
             self._notice(above, name, location, mtime_ms or 0)
             self._keep(location, mtime_ms)
@@ -125,16 +140,28 @@ class FolderListing:
         for name in names:
             if name in _FORMATS:
                 self.others[folder] = _FORMATS[name]
-        return [f"{folder}/{name}" for name in names if name not in self.hidden]
+        inner = (f"{folder}/{name}" for name in names if name not in self.hidden)
+        return [location for location in inner if self._has_name(location)]
 
     def take(self, folder: str, files: Iterable[FileStatus]) -> None:
         """Add the files in a folder."""
         for file in files:
+            if not self._has_name(file.location):
+                continue
             name = file.location.rpartition("/")[2]
             self._notice(folder, name, file.location, file.mtime_ms)
             # of hidden files only unfinished ones of killed icecomb writers
             if name not in self.hidden or is_draft(name):
                 self._keep(file.location, file.mtime_ms)
+
+    def _has_name(self, location: str) -> bool:
+        """Return whether a location is a text: metadata cannot name any other."""
+        try:
+            location.encode()
+        except UnicodeEncodeError:
+            self._unnamed.append(location)
+            return False
+        return True
 
     def _notice(self, folder: str, name: str, location: str, mtime_ms: int) -> None:
         above, _, last = folder.rpartition("/")

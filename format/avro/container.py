@@ -20,7 +20,12 @@ from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, enco
 from icecomb.format.avro.schema import plain_schema
 from icecomb.format.avro.schema_size import SchemaSize, schema_size
 from icecomb.format.avro.varint import read_long
-from icecomb.format.errors import CorruptFileError, UnsupportedError, reason_of
+from icecomb.format.errors import (
+    ConfigurationError,
+    CorruptFileError,
+    UnsupportedError,
+    reason_of,
+)
 from icecomb.format.input_limit import (
     TOO_DEEP,
     UNPACKED,
@@ -29,6 +34,7 @@ from icecomb.format.input_limit import (
     too_large,
     unpacked_bytes,
 )
+from icecomb.format.property.table_property import MANIFEST_LEVEL
 
 MAGIC: Final = b"Obj\x01"
 SYNC_SIZE: Final = 16
@@ -334,16 +340,19 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
     if kind == "gzip":
         if level is None:
             return "deflate", _deflate
+        own = _in_range("gzip", level, -1, zlib.Z_BEST_COMPRESSION)
 
         def deflate(block: bytes) -> bytes:
-            packer = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
+            packer = zlib.compressobj(own, wbits=-zlib.MAX_WBITS)
             return packer.compress(block) + packer.flush()
 
         return "deflate", deflate
     if kind == "zstd":
         import pyarrow as pa
 
-        zstd = pa.Codec("zstd", compression_level=1 if level is None else level)
+        bounds = pa.Codec.minimum_compression_level, pa.Codec.maximum_compression_level
+        own = _in_range("zstd", 1 if level is None else level, *(find("zstd") for find in bounds))
+        zstd = pa.Codec("zstd", compression_level=own)
         return "zstandard", lambda block: zstd.compress(block, asbytes=True)
     if kind == "snappy":
         import pyarrow as pa
@@ -356,6 +365,16 @@ def compressor(codec: str, level: int | None) -> tuple[str, Callable[[bytes], by
     raise UnsupportedError(
         f"Unknown compression codec {codec!r}", hint="Use gzip, zstd, snappy or uncompressed."
     )
+
+
+def _in_range(codec: str, level: int, least: int, most: int) -> int:
+    if not least <= level <= most:
+        raise ConfigurationError(
+            f"The compression level of {codec} cannot be {level}",
+            hint=f"{MANIFEST_LEVEL} may be a whole number from {least} to {most} for it.",
+            property=MANIFEST_LEVEL.key,
+        )
+    return level
 
 
 def _deflate(block: bytes) -> bytes:

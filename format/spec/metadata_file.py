@@ -124,7 +124,9 @@ def read_metadata_json(io: FileIO, location: str) -> bytes:
     except ValueError as error:
         raise CorruptFileError(
             f"{location}: not read as metadata: {error}",
-            hint="If the file is sound, set that environment variable to more.",
+            hint="Another version of the file may be intact: see the table's metadata log."
+            if isinstance(error, UnicodeError)
+            else "If the file is sound, set that environment variable to more.",
             path=location,
         ) from None
     return data

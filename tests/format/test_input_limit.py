@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import zlib
 from typing import Any
@@ -73,6 +74,24 @@ def test_data_become_no_more_than_there_is_room_for(packed: bytes, made: Any) ->
 )  # fmt: skip
 def test_a_number_of_others_has_no_more_digits_than_a_long(text: str, number: int | None) -> None:
     assert whole_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sound"),
+    [(r'"\ud83d\ude00"', True), (r'"\uD83D\uDE00\n\ud83d\ude00"', True), (r'"\\ud83d"', True),
+     (r'"\u0bad"', True), (r'"\ud83d"', False), (r'"\ude00"', False), (r'"\ud83dx\ude00"', False),
+     (r'"\\\ud83d"', False), (r'"\ude00\ud83d"', False), (r'"\ud83d\ud83d\ude00"', False)],
+)  # fmt: skip
+def test_json_has_no_half_of_a_surrogate_pair(text: str, *, is_sound: bool) -> None:
+    found = json.loads(text)
+    if is_sound:
+        assert found.encode()
+        check_json(text.encode())
+        return
+    with pytest.raises(UnicodeEncodeError):
+        found.encode()
+    with pytest.raises(UnicodeError, match="half of a surrogate pair"):
+        check_json(text.encode())
 
 
 def test_json_is_counted_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -251,6 +252,25 @@ def test_collection_of_files_that_is_forbidden_is_refused(table: Table) -> None:
         update.set("gc.enabled", "false")
     with pytest.raises(ValidationError, match=r"gc\.enabled"):
         table.maintenance.remove_orphan_files()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such names")
+def test_names_that_are_no_text_are_left_alone_and_told(table: Table, caplog: Any) -> None:
+    own = os.fsencode(folder(table))
+    (orphan := folder(table) / "data" / "left.parquet").touch()
+    odd = [own + name for name in (b"/data/\xff.parquet", b"/metadata/\xff.metadata.json")]
+    odd.append(own + b"/data/d\xff/x.parquet")
+    Path(os.fsdecode(odd[-1])).parent.mkdir()
+    for path in odd:
+        Path(os.fsdecode(path)).touch()
+    age(folder(table))
+    for given in ({}, {"quarantine": True}):
+        remove(table, **given)
+    assert not orphan.exists()
+    assert all(map(os.path.exists, odd))
+    assert "are left alone: 3, such as" in caplog.text
+    assert caplog.text.isascii()
+    assert remove(table, files=[(os.fsdecode(path), 0) for path in odd]).deleted_files_count == 0
 
 
 def test_a_metadata_file_by_itself_is_no_root(table: Table) -> None:

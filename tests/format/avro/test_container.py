@@ -6,8 +6,14 @@ import json
 
 import pytest
 
-from icecomb.format.avro.container import encode_bytes, encode_long, header_bytes, parse_container
-from icecomb.format.errors import CorruptFileError
+from icecomb.format.avro.container import (
+    compressor,
+    encode_bytes,
+    encode_long,
+    header_bytes,
+    parse_container,
+)
+from icecomb.format.errors import ConfigurationError, CorruptFileError
 
 SYNC = b"s" * 16
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]}
@@ -31,6 +37,20 @@ def test_more_than_a_block_can_hold_is_damage(count: int, block: bytes, codec: s
     with pytest.raises(CorruptFileError, match=r"a block states .* more than"):
         parse_container(container(count, block, codec), "m.avro")
     assert parse_container(container(2, b"\x02\x04", "null"), "m.avro").record_count == 2
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("level", [1 << 40, -(1 << 40), 23, 1 << 31])
+def test_a_level_that_a_codec_has_not_is_refused(codec: str, level: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"level of {codec} cannot be {level}"):
+        compressor(codec, level)
+
+
+def test_half_of_a_surrogate_pair_in_a_schema_is_damage() -> None:
+    schema = {"type": "record", "name": "r", "fields": [], "doc": "\ud800"}
+    data = header_bytes({"avro.schema": json.dumps(schema), "avro.codec": "null"}, SYNC)
+    with pytest.raises(CorruptFileError, match="half of a surrogate pair"):
+        parse_container(data, "m.avro")
 
 
 def test_more_values_than_any_schema_has_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -421,6 +421,18 @@ def test_huge_garbage_is_refused_without_being_parsed(kind, copies):
     assert "/t/metadata/7.json" in caught.value.message
 
 
+def test_half_of_a_surrogate_pair_is_refused_wherever_it_is(tmp_path):
+    file = tmp_path / "v1.metadata.json"
+    sound = json.dumps(version_2())
+    for name in ('"location"', '"properties"', '"last-updated-ms"'):
+        file.write_text(sound.replace(name, f'"odd\\\\ud800": "x", {name}'))
+        read_metadata(FileIO(), str(file))  # a backslash and five letters
+        file.write_text(sound.replace(name, f'"odd\\ud800": "x", {name}'))
+        with pytest.raises(CorruptFileError, match="half of a surrogate pair") as caught:
+            read_metadata(FileIO(), str(file))
+        assert "environment variable" not in caught.value.hint
+
+
 def test_a_huge_file_of_zeros_is_refused_by_name(tmp_path):
     file = tmp_path / "v1.metadata.json"
     file.touch()
