@@ -206,7 +206,14 @@ class GoogleClient(RestClient):
 
     def delete_one(self, key: str, location: str) -> None:
         """Implement `RestClient.delete_one`."""
-        self.ask("DELETE", self.url(key, location), location, "delete", params=self.payer)
+        url = self.url(key, location)
+
+        def once() -> None:
+            found = self.ask_once("DELETE", url, location, "delete", params=self.payer)
+            if found.status_code != 204:
+                json.loads(found.content)  # emulators answer in JSON, a login page does not
+
+        self.answered("delete", location, once)
 
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
         """Implement `RestClient.refused`."""

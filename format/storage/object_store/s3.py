@@ -38,6 +38,7 @@ from icecomb.format.storage.object_store.creation import answered, complete_once
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.s3_failure import (
     failed,
+    has_request_id,
     is_of_store,
     is_passing,
     no_bucket,
@@ -266,16 +267,12 @@ class S3Client(ObjectClient):
     def delete(self, keys: Sequence[str], location: str) -> dict[str, str]:
         """Implement `ObjectClient.delete`."""
         if len(keys) == 1:
-            self._ask(
-                "delete",
-                location,
-                lambda: self._boto.delete_object(Bucket=self.bucket, Key=keys[0]),
-            )
+            self._ask("delete", location, partial(self._delete_one, keys[0], location))
             return {}
         refused: dict[str, str] = {}
         waiting: Sequence[str] = keys
         for attempt in range(1, self._attempts + 1):
-            errors = self._ask("delete", location, partial(self._delete_many, waiting))
+            errors = self._ask("delete", location, partial(self._delete_many, waiting, location))
             for key, (code, text) in errors.items():
                 refused[key] = told(f"{code}: {text}")
             waiting = [key for key, (code, _) in errors.items() if is_passing(code)]
@@ -287,17 +284,28 @@ class S3Client(ObjectClient):
             wait_before(attempt)
         return refused
 
-    def _delete_many(self, keys: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Request deletions; return codes and messages of those refused, by key."""
+    def _delete_one(self, key: str, location: str) -> None:
+        found: Any = self._boto.delete_object(Bucket=self.bucket, Key=key)
+        said = found["ResponseMetadata"]
+        if said["HTTPStatusCode"] != 204 and not has_request_id(said):
+            raise torn("delete", location, "request id")
+
+    def _delete_many(self, keys: Sequence[str], location: str) -> dict[str, tuple[str, str]]:
+        """Request deletions; return codes and messages of those refused, by key.
+
+        Every key must be named as deleted or refused, which a response that is empty, or belongs
+        to another request, does not do. Nothing is ever deleted because a response names it.
+        """
         found: Any = self._boto.delete_objects(
-            Bucket=self.bucket,
-            Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+            Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys]}
         )
-        return {
+        errors = {
             each["Key"]: (each.get("Code", ""), each.get("Message", ""))
             for each in found.get("Errors", [])
-            if each.get("Code") != "NoSuchKey"
         }
+        if {*errors, *(each["Key"] for each in found.get("Deleted", []))} != {*keys}:
+            raise torn("delete", location, "requested keys")
+        return {key: why for key, why in errors.items() if why[0] != "NoSuchKey"}
 
 
 class _S3Upload(MarkedCompletion, PartUpload):

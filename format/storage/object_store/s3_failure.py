@@ -6,7 +6,8 @@ proxy responds on its own: its 503 or 404 in plain text does not tell what S3 ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
 from icecomb.format.printable_text import printable
@@ -102,7 +103,12 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
 
 def is_of_store(error: ClientError) -> bool:
     """Return whether a response without a body comes from a store: it has a request id."""
-    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return has_request_id(error.response.get("ResponseMetadata", {}))
+
+
+def has_request_id(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a response, given as botocore's `ResponseMetadata`, has a request id."""
+    headers = metadata.get("HTTPHeaders", {})
     return any(name in headers for name in _REQUEST_IDS)
 
 

@@ -39,6 +39,7 @@ class Server:
         self.answer: Callable[[str, str], Iterable[bytes]] = lambda *_: ()
         self.sent = 0
         self.asked: list[str] = []
+        self.bodies: list[bytes] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -59,7 +60,7 @@ class Server:
                 while (header := lines.readline().decode().lower()) not in {"\r\n", ""}:
                     if header.startswith("content-length:"):
                         size = int(header.partition(":")[2])
-                lines.read(size)
+                self.bodies.append(lines.read(size))
                 method, target, _ = line.split(" ", 2)
                 self.asked.append(line)
                 for piece in self.answer(method, target):
@@ -443,3 +444,52 @@ def test_a_refused_deletion_without_a_key_is_an_error_of_icecomb(server):
     io = FileIO(settings("s3", server.address))
     with contextlib.closing(io), pytest.raises(FileIOError, match="cannot be read"):
         io.delete(["s3://b/x", "s3://b/y"])
+
+
+def deleted(*keys: str, refused: Iterable[str] = ()) -> bytes:
+    found = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+    busy = "<Code>SlowDown</Code><Message>m</Message>"
+    return xml(
+        "DeleteResult",
+        found + "".join(f"<Error><Key>{key}</Key>{busy}</Error>" for key in refused),
+    )
+
+
+UNPROVEN = {
+    "empty": said(200),
+    "page": said(200, b"<html><body>Who are you?</body></html>"),
+    "of nothing": deleted(),
+    "of others": deleted("a", "b", "v"),
+    "of some": deleted("a"),
+    "refused to others": deleted("a", "b", refused=["v"]),
+}
+
+
+@pytest.mark.parametrize("answer", UNPROVEN)
+def test_of_many_objects_exactly_the_requested_ones_are_told_as_deleted(server, answer):
+    server.answer = lambda *_: [UNPROVEN[answer]]
+    two = {**settings("s3", server.address), "io.object-store.max-attempts": "2"}
+    with contextlib.closing(FileIO(two)) as io:
+        with pytest.raises(FileIOError, match="requested keys"):
+            io.delete(["s3://bucket/a", "s3://bucket/b"])
+        assert len(server.asked) == 2
+        assert not any(b"<Key>v<" in each for each in server.bodies)
+        server.answer = lambda *_: [deleted("a", "b")]
+        io.delete(["s3://bucket/a", "s3://bucket/b"])
+        busy = iter([deleted("a", refused=["b"]), deleted("b")])
+        server.answer = lambda *_: [next(busy)]
+        io.delete(["s3://bucket/a", "s3://bucket/b"])
+
+
+def test_a_page_does_not_tell_that_an_object_was_deleted(server):
+    page = b"<html>Who are you?</html>"
+    server.answer = lambda *_: [
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(page), page)
+    ]
+    for kind in STORES:
+        io = FileIO(settings(kind, server.address))
+        with (
+            contextlib.closing(io),
+            pytest.raises(FileIOError, match="the response (has no|cannot be read)"),
+        ):
+            io.delete([f"{kind}://b/x"])
