@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import ssl
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -277,6 +278,27 @@ def parsed(verb: str, location: str) -> Iterator[None]:
             "the configured endpoint, or try again.",
             path=location,
         ) from None
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those in it: requests, urllib3 and botocore nest them."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        held = (*each.args, *vars(each).values(), *vars(each).get("kwargs", {}).values())
+        waiting += [one for one in (*held, each.__cause__) if isinstance(one, BaseException)]
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Return whether a certificate was not trusted, so that no request was sent.
+
+    Every other error of TLS may follow the request: anyone between can cause one at any time.
+    """
+    return any(isinstance(each, ssl.SSLCertVerificationError) for each in causes(error))
 
 
 def told(text: str) -> str:

@@ -26,7 +26,9 @@ from icecomb.format.storage.object_store.client import (
     ReadPiece,
     StoreBusyError,
     StoreFacts,
+    causes,
     in_range,
+    is_untrusted,
     parsed,
     torn,
     whole_answer,
@@ -330,27 +332,41 @@ def _pieces(response: Response) -> ReadPiece:
 def _failed(verb: str, location: str, url: str, error: Exception) -> IcecombError:
     """Return the error for a request that was not sent, or got no response."""
     import requests
-    from urllib3.exceptions import NewConnectionError
 
     place = urlsplit(url)
     host = f"{place.hostname}:{place.port}" if place.port else place.hostname
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    unsent = (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError)
     message = f"Cannot {verb} {location}"
-    if isinstance(error, requests.exceptions.SSLError):
+    if is_untrusted(error):
         return FileIOError(
             f"{message}: this machine does not trust the TLS certificate of {host}",
             hint="Set REQUESTS_CA_BUNDLE to a file with the authorities to trust.",
             path=location,
         )
-    if isinstance(error, unsent) or isinstance(reason, NewConnectionError):
+    if (reason := _unsent(error)) is not None:
         return StoreBusyError(
-            f"{message}: {host} was not reached ({type(reason or error).__name__})",
+            f"{message}: {host} was not reached ({type(reason).__name__})",
             hint="Check the configured endpoint, the network and the proxy.",
             path=location,
         )
+    hint = "The connection broke: try again."
+    if isinstance(error, requests.exceptions.SSLError):
+        hint = "The connection broke: try again. Does the configured endpoint speak TLS?"
     return AnswerLostError(
-        f"{message}: {host} did not answer ({type(error).__name__})",
-        hint="The connection broke: try again.",
-        path=location,
+        f"{message}: {host} did not answer ({type(error).__name__})", hint=hint, path=location
     )
+
+
+def _unsent(error: Exception) -> BaseException | None:
+    """Return the reason why there was no connection to the store; None if there may have been one.
+
+    For urllib3 a connection that broke after the request is an error of the proxy, too.
+    """
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+    for each in causes(error):
+        if isinstance(each, NewConnectionError | ConnectTimeoutError):
+            return each
+        # what `http.client` raises if a proxy refuses to connect
+        if isinstance(each, OSError) and str(each).startswith("Tunnel connection failed: "):
+            return error
+    return None

@@ -15,6 +15,7 @@ from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     StoreBusyError,
+    is_untrusted,
     told,
     too_busy,
 )
@@ -151,7 +152,7 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
         )
     if isinstance(error, boto.ParamValidationError | boto.UnsupportedS3ConfigurationError):
         return FileIOError(message, hint="The name of the bucket or key is invalid.", path=location)
-    if isinstance(error, boto.SSLError):
+    if is_untrusted(error):
         return FileIOError(
             message, hint="Set s3.ca-path to a file with the authorities to trust.", path=location
         )
@@ -161,4 +162,7 @@ def failed(verb: str, location: str, error: Exception) -> IcecombError:
             hint="Check s3.endpoint and s3.region, the network and s3.proxy-uri.",
             path=location,
         )
-    return AnswerLostError(message, hint="The connection broke: try again.", path=location)
+    hint = "The connection broke: try again."
+    if isinstance(error, boto.SSLError):
+        hint = "The connection broke: try again. Does s3.endpoint speak TLS?"
+    return AnswerLostError(message, hint=hint, path=location)
