@@ -31,7 +31,7 @@ ReadPiece = Callable[[int], bytes]
 ANSWER: Final = 64 << 20
 """The most bytes of a response that is not a file: a page of a list has some MiB."""
 _PIECE: Final = 1 << 20
-_RANGE: Final = re.compile(r"bytes (\d{1,20})-(\d{1,20})/")
+_RANGE: Final = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(\d{1,20}|\*)")
 UNREADABLE: Final = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip
@@ -325,13 +325,16 @@ def in_range(
 ) -> bytes:
     """Read the requested range of a file's bytes; AnswerLostError if they are another range.
 
-    No more is read than was requested; a whole file must be within the limit `UNPACKED`.
+    No more is read than was requested; a whole file must be within the limit `UNPACKED`. Fewer
+    bytes than requested must be the last ones of the file by its total length.
 
     Args:
         said: The `Content-Range` header, if any.
         length: Number of requested bytes; None = all that follow.
         whole: Whether the range was ignored and the body is the whole object.
     """
+    if not (whole or start) and length is None:
+        raise torn("read", location, "whole file")
     if whole:
         while start and (passed := len(read(min(start, _PIECE)))):
             start -= passed
@@ -340,9 +343,12 @@ def in_range(
     most = unpacked_bytes() if length is None else length
     content = _at_most(read, most)
     if not whole and len(content) <= most:
-        found = _RANGE.match(said or "")
-        if found is None or (int(found[1]), int(found[2]) + 1) != (start, start + len(content)):
+        end = start + len(content)
+        found = _RANGE.fullmatch((said or "").strip())
+        if found is None or (int(found[1]), int(found[2]) + 1) != (start, end):
             raise torn("read", location, "requested bytes")
+        if len(content) != length and found[3] != str(end):
+            raise torn("read", location, "end of the file")
     if len(content) <= most:
         return content
     if length is not None:

@@ -285,7 +285,7 @@ class RestClient(ObjectClient):
                     "read",
                     params=params,
                     headers=headers,
-                    also=(416,),
+                    also=(416,) if headers else (),
                     body=body,
                 )
             except AnswerLostError as error:

@@ -144,7 +144,8 @@ class S3Client(ObjectClient):
             try:
                 found = self._boto.get_object(**wanted)
             except ClientError as error:
-                if error.response["ResponseMetadata"]["HTTPStatusCode"] == 416:
+                status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+                if status == 416 and "Range" in wanted:
                     return b""
                 _check_missing(self._boto, {"Bucket": self.bucket, "Key": key}, error)
                 raise

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
@@ -26,6 +26,7 @@ from icecomb.format.storage.object_store import (
     rest_client,
 )
 from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
+from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
@@ -248,6 +249,30 @@ def test_a_part_that_does_not_say_which_is_not_believed(store, server, told):
     found.seek(1 << 23)
     with pytest.raises(FileIOError, match="requested bytes"):
         found.read(10)
+
+
+@pytest.mark.parametrize("total", ["100", "10", "*"])
+def test_a_part_of_a_file_is_not_the_file(store, server, total):
+    kind, io = store
+    server.answer = lambda *_: [said(206, b"0123456789", Content_Range=f"bytes 0-9/{total}")]
+    with pytest.raises(FileIOError, match="whole file"):
+        io.read(f"{kind}://b/p/x")
+    server.answer = lambda *_: [said(416)]
+    with pytest.raises(FileIOError):
+        io.read(f"{kind}://b/p/x")
+
+
+@pytest.mark.parametrize("total", ["100", "15", "*"])
+def test_fewer_bytes_than_requested_are_the_last_ones(store, server, total):
+    kind, io = store
+    found = cast("ObjectFileSystem", io.served_by(f"{kind}://b/p/x")).place(f"{kind}://b/p/x")
+    server.answer = lambda *_: [said(206, b"56789", Content_Range=f"bytes 5-9/{total}")]
+    for length in (None, 6):
+        with pytest.raises(FileIOError, match="end of the file"):
+            found.client.read("p/x", "x", 5, length)
+    assert found.client.read("p/x", "x", 5, 5) == b"56789"
+    server.answer = lambda *_: [said(206, b"56789", Content_Range="bytes 5-9/10")]
+    assert found.client.read("p/x", "x", 5) == found.client.read("p/x", "x", 5, 6) == b"56789"
 
 
 def test_who_gives_a_token_cannot_ask_for_a_day(server, monkeypatch):
