@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ _HEAD: Final = 1 << 18
 """The most bytes of lines before a body, between its parts and after it: a server may go on
 answering `100 Continue`, or adding headers, without an end."""
 _INTERIM: Final = 16
+_LENGTH: Final = re.compile(r"[ \t]*[0-9]{1,19}[ \t]*")
 _PIECE: Final = 1 << 20
 """Bytes after which the time limit starts again: long files may take longer than the limit."""
 
@@ -23,7 +25,9 @@ _PIECE: Final = 1 << 20
 class TimedResponse(http.client.HTTPResponse):
     """A response whose head and body together take no longer than the socket's timeout.
 
-    Few interim ones, such as `100 Continue`, may come before it.
+    Few interim ones, such as `100 Continue`, may come before it. HTTPException is raised if it
+    states the end of its body otherwise than by one length or in chunks: a body whose end is that
+    of the connection may be cut anywhere.
     """
 
     _interim = 0
@@ -38,6 +42,15 @@ class TimedResponse(http.client.HTTPResponse):
             raise http.client.HTTPException("more interim responses than any server sends")
         found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
         return found
+
+    def begin(self) -> None:
+        super().begin()
+        lengths = self.headers.get_all("Content-Length", [])
+        codings = self.headers.get_all("Transfer-Encoding", [])
+        if not all(_LENGTH.fullmatch(each) for each in lengths) or len({*lengths}) > 1:
+            raise http.client.HTTPException(f"its Content-Length is {', '.join(lengths)!r}")
+        if [each.strip(" \t").lower() for each in codings] not in ([], ["chunked"]):
+            raise http.client.HTTPException(f"its Transfer-Encoding is {', '.join(codings)!r}")
 
 
 class _Bounded(io.BufferedReader):
@@ -54,6 +67,8 @@ class _Bounded(io.BufferedReader):
         return line
 
     def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            raise http.client.HTTPException("its body has no end")
         found = super().read(size)
         self._left = _HEAD
         return found

@@ -53,8 +53,9 @@ def endless(start: bytes, again: bytes, sent: list[int]) -> Iterator[str]:
         (CHUNKED + PART + b"0\r\n", b"X-More: after it\r\n" * 1000),
         (CHUNKED + PART, PART * 1000),
         (HEAD + b"\r\n", STATUS * 1000),
+        (CHUNKED + b"-1\r\n", b" " * (1 << 20)),
     ],
-    ids=["100", "headers", "size", "extension", "trailers", "parts", "body"],
+    ids=["100", "headers", "size", "extension", "trailers", "parts", "body", "negative"],
 )
 def test_an_answer_without_an_end_is_an_error(start: bytes, again: bytes) -> None:
     sent = [0]
@@ -64,3 +65,30 @@ def test_an_answer_without_an_end_is_an_error(start: bytes, again: bytes) -> Non
             files.size(f"webhdfs://{address}/x")
         files.close()
     assert sent[0] < 64 << 20
+
+
+@pytest.mark.parametrize(
+    "end", ["Content-Length: -1", "Transfer-Encoding: identity", "Transfer-Encoding: gzip, chunked"]
+)
+def test_a_file_of_hdfs_whose_end_is_not_told_is_not_believed(end: str) -> None:
+    body = f"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n{end}\r\n\r\nabcde"
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    asked = connection.recv(1 << 16)
+                    there = f"Location: http://{address}/node\r\nContent-Length: 0\r\n\r\n"
+                    named = f"HTTP/1.1 307 X\r\n{there}"
+                    at_node = asked.startswith(b"GET /node")
+                    connection.sendall((body if at_node else named).encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        threading.Thread(target=serve, daemon=True).start()
+        files = FileIO({"dfs.client.failover.max.attempts": "1"})
+        with pytest.raises(FileIOError, match=r"Cannot read webhdfs://"):
+            files.read(f"webhdfs://{address}/x")
+        files.close()
+        server.shutdown(socket.SHUT_RDWR)

@@ -275,6 +275,39 @@ def test_fewer_bytes_than_requested_are_the_last_ones(store, server, total):
     assert found.client.read("p/x", "x", 5) == found.client.read("p/x", "x", 5, 6) == b"56789"
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        "Content-Length: -1", "Content-Length: x", "Content-Length: +5", "Content-Length: 5, 5",
+        "Content-Length: 5\r\nContent-Length: 6", "Content-Length:", "Transfer-Encoding: identity",
+        "Transfer-Encoding:", "Transfer-Encoding: gzip, chunked", "X: y",
+    ],
+)  # fmt: skip
+def test_a_file_whose_end_is_not_told_is_not_believed(store, server, end):
+    def cut(_: str, __: str) -> Iterator[bytes]:
+        yield said(200).replace(b"Content-Length: 0", end.encode()) + b"5\r\nabcde\r\n0\r\n\r\n"
+        raise ConnectionAbortedError
+
+    kind, io = store
+    server.answer = cut
+    with pytest.raises(FileIOError):
+        io.read(f"{kind}://b/p/x")
+
+
+def test_a_part_of_less_than_no_bytes_is_not_read(store, server):
+    kind, io = store
+
+    def parts(_: str, __: str) -> Iterator[bytes]:
+        yield next(endless(200)) + b"-1\r\n"
+        yield from itertools.repeat(b"x" * (1 << 20), 200)
+
+    server.answer = parts
+    for ask in (io.read, lambda place: list(io.list(place))):
+        with pytest.raises(FileIOError):
+            ask(f"{kind}://b/p/x")
+    assert server.sent < 64 << 20
+
+
 def test_who_gives_a_token_cannot_ask_for_a_day(server, monkeypatch):
     monkeypatch.setattr(azure_settings, "LONGEST_PAUSE_S", 0.01)
     server.answer = lambda *_: [said(429, b"{}", Retry_After="86400")]
