@@ -263,7 +263,7 @@ class AzureClient(RestClient):
         if code in {"ServerBusy", "PendingCopyOperation"} or (status == 429 and is_of_azure):
             return too_busy(message, location)
         # a proxy that answers itself may still pass the request on
-        if status == 408 or status >= 500 or (status >= 400 and not is_of_azure):
+        if status == 408 or status >= 500 or not is_of_azure:
             return not_answered(message, location, status)
         hint = _HINTS.get(code, "Look up the code in the documentation of Azure Storage.")
         return FileIOError(message, hint=hint, path=location)

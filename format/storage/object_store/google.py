@@ -219,7 +219,8 @@ class GoogleClient(RestClient):
         """Implement `RestClient.refused`."""
         status = response.status_code
         reason, in_json = _reason(response)
-        if status == 412:
+        is_own = in_json or _OF_GOOGLE in response.headers
+        if status == 412 and is_own:
             return exists_already(location)
         # the reason for a missing object contains the bucket's name, which may be any word
         if status in {404, 410} and in_json and not reason.startswith(_NO_BUCKET):
@@ -228,9 +229,7 @@ class GoogleClient(RestClient):
         if status == 429 and in_json:
             return too_busy(message, location)
         # a proxy that answers itself may still pass the request on
-        is_of_others = not in_json and (
-            status in {404, 409, 410, 429} or (status >= 400 and _OF_GOOGLE not in response.headers)
-        )
+        is_of_others = not is_own or (not in_json and status in {404, 409, 410, 429})
         if status == 408 or status >= 500 or is_of_others:
             return not_answered(message, location, status)
         return FileIOError(message, hint=_HINTS.get(status, _HINTS[400]), path=location)

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icecomb.format.errors import IcecombError, NoSuchFileError
+from icecomb.format.errors import FileAlreadyExistsError, IcecombError, NoSuchFileError
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
 from icecomb.format.property.property import without_secrets
@@ -384,7 +384,7 @@ class _S3Upload(MarkedCompletion, PartUpload):
                     CopySourceRange=f"bytes={start}-{start + length - 1}",
                 )
             except self._boto.exceptions.ClientError as error:
-                if error.response["ResponseMetadata"]["HTTPStatusCode"] == 412:
+                if isinstance(refused("copy to", self._location, error), FileAlreadyExistsError):
                     raise _replaced(source) from error
                 raise
             return self._checked("copy to", found.get("CopyPartResult", {}), "ETag")
@@ -544,6 +544,7 @@ def _asked(verb: str, location: str, ask: Callable[[], T], attempts: int) -> T:
 @contextmanager
 def _failures(verb: str, location: str) -> Iterator[None]:
     from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
     from urllib3.exceptions import HTTPError
 
     with parsed(verb, location):
@@ -554,7 +555,7 @@ def _failures(verb: str, location: str) -> Iterator[None]:
         except ClientError as error:
             _hide(error)
             raise refused(verb, location, error) from error
-        except (BotoCoreError, HTTPError, OSError) as error:
+        except (BotoCoreError, ResponseParserError, HTTPError, OSError) as error:
             _hide(error)
             raise failed(verb, location, error) from error
 

@@ -85,17 +85,16 @@ def refused(verb: str, location: str, error: ClientError) -> IcecombError:
     code = said.get("Code") or str(status)
     # botocore uses the status as the code if the body is not XML
     in_xml = not code.isdecimal()
-    if code in _MISSING or (status == 404 and not in_xml and is_of_store(error)):
+    is_own = in_xml or is_of_store(error)
+    if code in _MISSING or (status == 404 and not in_xml and is_own):
         return is_missing(location)
-    if code in _EXISTS or status == 412:
+    if code in _EXISTS or (status == 412 and is_own):
         return exists_already(location)
     message = f"Cannot {verb} {location}: {printable(code[:80])}: {told(said.get('Message') or '')}"
     if code in _BUSY or (in_xml and status in {409, 429}):
         return too_busy(message, location)
     # a proxy that answers itself may still pass the request on
-    is_of_others = not in_xml and (
-        status in {404, 409, 429} or (status >= 400 and not is_of_store(error))
-    )
+    is_of_others = not is_own or (not in_xml and status in {404, 409, 429})
     if code in _LOST or status >= 500 or is_of_others:
         return AnswerLostError(message, hint="The store failed: try again later.", path=location)
     advice = _ADVICE.get(_SAME.get(code, code), "Look up the code in the store's documentation.")

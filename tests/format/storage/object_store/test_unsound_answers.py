@@ -225,7 +225,7 @@ def test_what_is_no_file_is_bounded(store, server, status, monkeypatch):
     assert server.sent < 64 << 20
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 405])
+@pytest.mark.parametrize("status", [300, 302, 304, 307, 400, 401, 403, 405, 412])
 def test_a_refusal_by_a_proxy_proves_nothing(store, server, status):
     kind, io = store
 
