@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 from xml.etree import ElementTree as ET
 
-from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
+from icecomb.format.errors import (
+    FileAlreadyExistsError,
+    FileIOError,
+    IcecombError,
+    NoSuchFileError,
+    ValidationError,
+)
 from icecomb.format.input_limit import whole_number
 from icecomb.format.printable_text import printable
 from icecomb.format.storage.file_system import exists_already, is_missing
@@ -38,7 +44,7 @@ from icecomb.format.storage.object_store.client import (
     too_busy,
     torn,
 )
-from icecomb.format.storage.object_store.creation import complete_once, wait_before
+from icecomb.format.storage.object_store.creation import copy_once, not_copied, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.rest_client import RestClient, http_time_ms
 
@@ -194,7 +200,7 @@ class AzureClient(RestClient):
     def copy(self, source: ObjectStatus, key: str, location: str) -> None:
         """Implement `ObjectClient.copy`."""
         _check(key, location)
-        complete_once(_Copying(self, source, key, location), location, self.attempts)
+        copy_once(_Copying(self, source, key, location), location, self.attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
         """Implement `ObjectClient.pages`; a folder's blob is named as Hadoop's S3A would."""
@@ -240,9 +246,13 @@ class AzureClient(RestClient):
                 if _is_folder(headers):
                     yield ObjectPage([ObjectStatus(prefix, 0, changed)])
 
-    def delete_one(self, key: str, location: str) -> None:
-        """Implement `RestClient.delete_one`; an empty folder's blob is deleted, too."""
-        self.ask("DELETE", self.url(key, location), location, "delete")
+    def delete_one(self, key: str, location: str, *, etag: str | None = None) -> None:
+        """Implement `RestClient.delete_one`; an empty folder's blob is deleted, too.
+
+        FileAlreadyExistsError is raised if it has another ETag than the given one.
+        """
+        headers = {} if etag is None else {"If-Match": etag}
+        self.ask("DELETE", self.url(key, location), location, "delete", headers=headers)
 
     def refused(self, verb: str, location: str, response: Response) -> IcecombError:
         """Implement `RestClient.refused`."""
@@ -345,9 +355,10 @@ class _Copying(MarkedCompletion):
 
     def _wait_for(self, headers: Mapping[str, str]) -> None:
         """Wait for the end of the copy; delete the empty blob that a failed one leaves."""
-        looked, copied, since = 0, "", time.monotonic()
+        looked, copied, since = 0, 0, time.monotonic()
         while (state := headers.get(_COPIED, "success")) == "pending":
-            if (now := headers.get(_PROGRESS, "")) != copied:
+            now = _size(headers.get(_PROGRESS, "0").partition("/")[0])
+            if copied < now <= self._source.size:
                 copied, since = now, time.monotonic()
             if time.monotonic() - since > PENDING_S:
                 raise FileIOError(
@@ -360,12 +371,23 @@ class _Copying(MarkedCompletion):
             looked += 1
             headers = self._client.head(self._key, self._location)
         if state != "success":
-            self._client.delete_one(self._key, self._location)
+            self._discard()
             raise FileIOError(
                 f"Cannot copy {self._source.key} to {self._location}: {told(state)}",
                 hint="Try again.",
                 path=self._location,
             )
+
+    def _discard(self) -> None:
+        """Delete the blob of a failed copy; AnswerLostError if that of another writer is there."""
+        try:
+            headers = self._client.head(self._key, self._location)
+        except NoSuchFileError as error:
+            raise not_copied(self._location) from error
+        if headers.get(_OURS) != self.mark:
+            raise not_copied(self._location)
+        with suppress(FileAlreadyExistsError):  # replaced in the meantime
+            self._client.delete_one(self._key, self._location, etag=headers["ETag"])
 
     def found_mark(self) -> str | None:
         headers = self._client.head(self._key, self._location)

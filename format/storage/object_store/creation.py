@@ -27,6 +27,7 @@ from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     Completion,
+    MarkedCompletion,
     ObjectClient,
     StoreBusyError,
 )
@@ -68,6 +69,26 @@ def put_once(
 def complete_once(made: Completion, location: str, attempts: int) -> None:
     """Create an object from data already in the store; see `put_once`."""
     _repeated(made.complete, made.is_done, location, attempts, late=True, has_mark=True)
+
+
+def copy_once(made: MarkedCompletion, location: str, attempts: int) -> None:
+    """Create a copy of an object, see `put_once`, and look at it: the other may be deleted then.
+
+    AnswerLostError is raised if the copy that was reported is not there.
+    """
+    complete_once(made, location, attempts)
+    if not made.is_done():
+        raise not_copied(location)
+
+
+def not_copied(location: str) -> AnswerLostError:
+    """Return the error for a copy that the store reported, but does not have."""
+    return AnswerLostError(
+        f"Cannot copy to {location}: the copy that the store reported is not there",
+        hint="Another server, or a proxy between this machine and the store, answers: check "
+        "both files, and try again.",
+        path=location,
+    )
 
 
 def answered(ask: Callable[[], T], attempts: int) -> T:

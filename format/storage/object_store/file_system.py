@@ -37,7 +37,7 @@ from icecomb.format.storage.file_system import (
 )
 from icecomb.format.storage.hdfs.address import hadoop_properties
 from icecomb.format.storage.object_store.client import PART, ObjectClient, ObjectStatus, PartUpload
-from icecomb.format.storage.object_store.creation import complete_once, put_once
+from icecomb.format.storage.object_store.creation import complete_once, not_copied, put_once
 from icecomb.format.storage.output_stream import HeldOutput, Upload
 from icecomb.format.storage.range_input import RangeInput, input_file
 from icecomb.format.storage.storage_property import OBJECT_STORE_ATTEMPTS, OBJECT_STORE_CONCURRENCY
@@ -319,6 +319,8 @@ class ObjectFileSystem(FileSystem):
             )
         status = place.client.status(place.key, source)
         place.client.copy(status, other.key, target)
+        if place.client.status(other.key, target).size != status.size:
+            raise not_copied(target)
         self.delete([source])
 
     def is_folder(self, location: str) -> bool:

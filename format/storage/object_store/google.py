@@ -35,7 +35,7 @@ from icecomb.format.storage.object_store.client import (
     too_busy,
     torn,
 )
-from icecomb.format.storage.object_store.creation import complete_once, wait_before
+from icecomb.format.storage.object_store.creation import copy_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 from icecomb.format.storage.object_store.rest_client import RestClient
@@ -169,7 +169,7 @@ class GoogleClient(RestClient):
             # for long objects the store reports it only at the end
             self.status(key, location)
             raise exists_already(location)
-        complete_once(_Rewriting(self, source, key, location), location, self.attempts)
+        copy_once(_Rewriting(self, source, key, location), location, self.attempts)
 
     def pages(self, prefix: str, location: str, *, below: bool) -> Iterator[ObjectPage]:
         """Implement `ObjectClient.pages`."""

@@ -34,7 +34,7 @@ from icecomb.format.storage.object_store.client import (
     told,
     torn,
 )
-from icecomb.format.storage.object_store.creation import answered, complete_once, wait_before
+from icecomb.format.storage.object_store.creation import answered, copy_once, wait_before
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.s3_failure import (
     failed,
@@ -201,7 +201,7 @@ class S3Client(ObjectClient):
         try:
             for number, start in enumerate(range(0, max(source.size, 1), _COPIED), 1):
                 upload.copy(number, source, start, min(_COPIED, source.size - start))
-            complete_once(upload, location, self._attempts)
+            copy_once(upload, location, self._attempts)
         except BaseException:
             upload.abort()
             raise

@@ -484,6 +484,66 @@ def test_a_copy_that_stays_pending_ends(server, monkeypatch):
         io.rename("abfs://b/p/x", "abfs://b/p/y")
 
 
+def test_a_copy_whose_progress_does_not_grow_ends(server, monkeypatch):
+    monkeypatch.setattr(azure, "PENDING_S", 0.1)
+    server.answer = lambda method, _: [
+        said(
+            202 if method == "PUT" else 200,
+            b"" if method == "PUT" else b"0123456789"[: 10 if method == "GET" else 0],
+            x_ms_copy_status="pending",
+            x_ms_copy_progress=f"{11 + len(server.asked)}/1000000",
+        )
+    ]
+    io = FileIO(settings("abfs", server.address))
+    with contextlib.closing(io), pytest.raises(FileIOError, match="it is pending"):
+        io.rename("abfs://b/p/x", "abfs://b/p/y")
+
+
+OTHERS = {
+    "nothing": {"gs": js({"error": {"message": "No such object"}}, 404)},
+    "another": {
+        "gs": js({"name": "p/y", "size": "0", "updated": "2024-01-01T00:00:00Z"}),
+        "abfs": said(200),
+        "s3": said(200),
+    },
+}
+
+
+@pytest.mark.parametrize("there", OTHERS)
+@pytest.mark.parametrize("copied", ["success", "failed"])
+def test_nothing_is_deleted_after_a_copy_that_is_not_there(store, server, there, copied):
+    kind, io = store
+    done = {
+        "gs": js({"done": True, "resource": {"name": "p/y"}}),
+        "abfs": said(202, x_ms_copy_status=copied),
+        "s3": xml(
+            "R",
+            "<UploadId>u</UploadId><ETag>e</ETag><CopyPartResult><ETag>e</ETag></CopyPartResult>",
+        ),
+    }
+    missing = said(404, b"<Error><Code>NoSuchKey</Code></Error>", x_ms_error_code="BlobNotFound")
+    source = {"gs": js({"name": "p/x", "size": "9", "updated": "2024-01-01T00:00:00Z"})}
+
+    def answer(method: str, target: str) -> list[bytes]:
+        if method in {"PUT", "POST"} or "uploadId=" in target:
+            return [done[kind]]
+        if method == "DELETE":
+            return [said(204)]
+        is_source = target.partition("?")[0].endswith("x")
+        found = (
+            source.get(kind, said(200, **{"Content-Length": 9}))
+            if is_source
+            else (OTHERS[there].get(kind, missing))
+        )
+        return [found.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if method == "HEAD" else found]
+
+    server.answer = answer
+    with pytest.raises(FileIOError):
+        io.rename(f"{kind}://b/p/x", f"{kind}://b/p/y")
+    deleted = [each for each in server.asked if each.startswith("DELETE")]
+    assert not any("uploadId" not in each for each in deleted)
+
+
 def test_what_a_server_says_is_printable(store, server):
     kind, io = store
     text = "no \x9b31m\x9d0;owned\x9c"
