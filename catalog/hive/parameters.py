@@ -6,6 +6,7 @@ The names and rules are those of HMSTablePropertyHelper and HiveOperationsBase i
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -69,7 +70,14 @@ OWNER: Final = "hive.metastore.table.owner"
 DO_NOT_UPDATE_STATS: Final = "DO_NOT_UPDATE_STATS"
 _NO_RETENTION: Final = 2**31 - 1
 _NOT_CARRIED: Final = ENTRY_PROPERTIES | {OWNER, EXTERNAL.key}
-_RENAMED: Final = {GC_ENABLED.key: "external.table.purge"}
+_PURGE: Final = "external.table.purge"
+_RENAMED: Final = {GC_ENABLED.key: _PURGE}
+_OF_ENGINES: Final = re.compile(
+    r"(spark\.sql\.|transactional|view_).*|translated_to_external|owner|external\.table\.purge"
+    r"|auto\.purge|discover\.partitions|partition\.retention\.period",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names of parameters by which Hive or Spark treat a table otherwise, or delete its files."""
 _STATISTICS: Final = {
     "total-data-files": "numFiles",
     "total-records": "numRows",
@@ -148,7 +156,11 @@ def described(
     if base is not None:
         for key in base.properties.keys() - metadata.properties.keys() - _NOT_CARRIED:
             parameters.pop(_RENAMED.get(key, key), None)
-    for key, value in carried(metadata.properties).items():
+    if base is not None:
+        before = base.properties
+    else:
+        before = metadata.properties if entry.metadata_location else {}
+    for key, value in carried(metadata.properties, before).items():
         parameters[_RENAMED.get(key, key)] = value
     if metadata.table_uuid is not None:
         parameters["uuid"] = str(metadata.table_uuid)
@@ -227,18 +239,26 @@ def vouching(
     return replace(altered, parameters=parameters, storage=storage)
 
 
-def carried(properties: Mapping[str, str]) -> dict[str, str]:
+def carried(properties: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a table or view that its entry repeats.
 
     The pointer, which other writers may have left among them, is not repeated; nor is
     EXTERNAL=FALSE, which makes the metastore treat the table as managed: DROP would delete its
-    files.
+    files. Names of Hive and Spark are repeated only where their values are not those of `before`:
+    whoever writes to the metadata folder could otherwise have the next commit put them there.
     """
     return {
         key: value
         for key, value in properties.items()
-        if key not in _NOT_CARRIED or (key == EXTERNAL.key and value.lower() == "true")
+        if (key not in _NOT_CARRIED or (key == EXTERNAL.key and value.lower() == "true"))
+        and (before.get(key) != value or not _is_of_engines(_RENAMED.get(key, key), value))
     }
+
+
+def _is_of_engines(name: str, value: str) -> bool:
+    if name == _PURGE and value.lower() == "false":  # DROP deletes nothing
+        return False
+    return _OF_ENGINES.fullmatch(name) is not None
 
 
 def storage_of(

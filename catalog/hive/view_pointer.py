@@ -161,7 +161,7 @@ def _pointed(
     parameters = dict(entry.parameters)
     for key in (base.properties.keys() if base else set()) - metadata.properties.keys():
         parameters.pop(key, None)
-    parameters |= carried(metadata.properties)
+    parameters |= carried(metadata.properties, base.properties if base else {})
     parameters |= {"uuid": metadata.view_uuid, TABLE_TYPE: ICEBERG_VIEW}
     if previous := entry.metadata_location:
         parameters[PREVIOUS_METADATA_LOCATION] = previous

@@ -132,6 +132,61 @@ def test_a_planted_location(catalog: Any, namespace: str, thesis: Path) -> None:
     assert [Path(one).name for one in found.orphan_file_location] == [thesis.name]
 
 
+ENGINES = {
+    "spark.sql.sources.provider": "orc",
+    "transactional": "true",
+    "transactional_properties": "insert_only",
+    "TRANSLATED_TO_EXTERNAL": "TRUE",
+    "view_expanded_text": "select 1",
+    "owner": "me",
+    "external.table.purge": "true",
+    "auto.purge": "true",
+    "discover.partitions": "true",
+    "partition.retention.period": "1s",
+}
+
+
+def test_planted_parameters(catalog: Any, namespace: str) -> None:
+    """What Hive or Spark would obey comes into the entry by who sets it, not by who commits next."""
+    name = f"{namespace}.t"
+    table = catalog.create_table(name, ROWS.schema, properties={"owner": "ann"})
+    edited(table, **{**ENGINES, "gc.enabled": "true", "mine": "yes"})
+
+    def of_engines() -> dict[str, str]:
+        entry = catalog.client.table(namespace, "t").parameters
+        return {key: entry[key] for key in ENGINES.keys() & entry.keys()}
+
+    table.refresh().append(ROWS)
+    assert of_engines() == {"owner": "ann"}
+    assert catalog.client.table(namespace, "t").parameters["mine"] == "yes"
+    apply_repair(catalog, plan_repair(catalog, name))
+    assert of_engines() == {"owner": "ann"}
+    with table.update_properties() as update:
+        update.set("owner", "eve").set("auto.purge", "false").set("gc.enabled", "TRUE")
+    set_now = {"owner": "eve", "auto.purge": "false", "external.table.purge": "TRUE"}
+    assert of_engines() == set_now
+    # that files are kept is carried on, whoever says it
+    edited(table, **{"gc.enabled": "false"})
+    table.refresh().append(ROWS)
+    assert of_engines() == {**set_now, "external.table.purge": "false"}
+    with table.update_properties() as update:
+        update.remove("auto.purge").remove("owner")
+    assert of_engines() == {"external.table.purge": "false"}
+
+
+def test_planted_parameters_of_a_view(catalog: Any, namespace: str) -> None:
+    schema = catalog.create_table(f"{namespace}.t", ROWS.schema).schema()
+    view = catalog.create_view(f"{namespace}.v", schema, {"spark": f"select * from {namespace}.t"})
+    current = Path(view.metadata_location.removeprefix("file:"))
+    body = json.loads(gzip.decompress(current.read_bytes()))
+    body["properties"] = {**body.get("properties", {}), **ENGINES}
+    current.write_bytes(gzip.compress(json.dumps(body).encode()))
+    catalog.load_view(f"{namespace}.v").update_properties({"mine": "yes"})
+    parameters = catalog.client.table(namespace, "v").parameters
+    assert parameters["mine"] == "yes"
+    assert ENGINES.keys().isdisjoint(parameters)
+
+
 @pytest.mark.parametrize("plant", [Path.mkdir, lambda path: path.symlink_to("nowhere")])
 def test_a_planted_name_of_the_next_version(table: Any, plant: Any) -> None:
     current = Path(table.metadata_location.removeprefix("file:"))
