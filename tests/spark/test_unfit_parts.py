@@ -27,8 +27,8 @@ exit 1
 @pytest.mark.parametrize(
     ("script", "says", "hint"),
     [
-        (None, "cannot start /nonexistent/python", "a Python that has icecomb installed"),
-        (WITHOUT_ICECOMB, "No module named icecomb", "a Python that has icecomb installed"),
+        (None, "cannot start /nonexistent/python", "a Python that has icecomb"),
+        (WITHOUT_ICECOMB, "No module named icecomb", "a Python that has icecomb"),
         (ANOTHER_VERSION, r"has icecomb 0\.0\.1 \(protocol 1\)", "`icecomb spark-conf` names"),
     ],
     ids=["no Python", "a Python without icecomb", "an icecomb of another version"],

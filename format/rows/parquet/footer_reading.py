@@ -16,7 +16,7 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import FOOTER
 
 _END_BYTES: Final = 8
-_LARGE_BYTES: Final = 16 << 20
+LARGE_BYTES: Final = 16 << 20
 _LARGE: Final = threading.Lock()
 """Held while a large footer is read: all threads together hold the bytes of one."""
 
@@ -41,6 +41,6 @@ def check_footer_size(source: pa.NativeFile, location: str) -> int:
 
 def read_footer(source: pa.NativeFile, location: str) -> pq.FileMetaData:
     """Read a footer, which `check_footer_size` lets pass."""
-    is_large = check_footer_size(source, location) > _LARGE_BYTES
+    is_large = check_footer_size(source, location) > LARGE_BYTES
     with _LARGE if is_large else nullcontext():
         return pq.read_metadata(source)

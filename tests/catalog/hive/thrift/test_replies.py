@@ -179,7 +179,7 @@ def test_a_list_of_more_elements_than_any_metastore_has_is_refused_before_they_a
     """An empty column takes one byte of the reply, and 180 of memory."""
     columns = b"\0\0\x0f\0\1\x0c" + (2000).to_bytes(4, "big") + b"\0" * 2000
     storage = wire.struct_field(7, columns[2:] + b"\0")
-    server._result = lambda _: wire.struct_field(0, wire.string_field(1, "t") + storage + b"\0")
+    server.result = lambda _: wire.struct_field(0, wire.string_field(1, "t") + storage + b"\0")
     monkeypatch.setenv("ICECOMB_MAX_REPLY_ELEMENTS", "1999")
     with (
         connected(server) as client,

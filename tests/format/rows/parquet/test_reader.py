@@ -661,7 +661,7 @@ def test_a_footer_is_not_read_that_is_larger_than_any(tmp_path, opened):
 
 
 def test_large_footers_are_read_one_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(footer_reading, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(footer_reading, "LARGE_BYTES", 1)
     pq.write_table(pa.table({"a": [1]}), tmp_path / "f")
     source = pa.OSFile(str(tmp_path / "f"))
     with footer_reading._LARGE:

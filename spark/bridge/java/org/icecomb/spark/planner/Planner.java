@@ -205,7 +205,7 @@ public final class Planner {
     return new PlannerException(
         List.of(PlannerException.LOST),
         "The icecomb planner was lost during " + method + ": " + cause.getMessage(),
-        "look at the driver's error output for the reason, and at the table before repeating a change",
+        "Look at the driver's error output for the reason, and at the table before you repeat a change.",
         cause);
   }
 

@@ -40,7 +40,7 @@ public final class PlannerException extends RuntimeException {
     return new PlannerException(
         List.of(CANCELED),
         "The statement was canceled while icecomb's planner was asked to " + method.replace('_', ' '),
-        "nothing was changed; run it again if it is still wanted",
+        "Nothing was changed; run it again if it is still wanted.",
         cause);
   }
 

@@ -134,8 +134,8 @@ final class PlannerProcess {
                 + "), the jar another (protocol "
                 + Protocol.VERSION
                 + ")",
-            "give Spark the jar that this Python's `icecomb spark-conf` names, or let "
-                + "spark.sql.catalog.<name>.python name the Python that the jar came with",
+            "Give Spark the jar that this Python's `icecomb spark-conf` names, or let "
+                + "spark.sql.catalog.<name>.python name the Python that the jar came with.",
             null);
       }
       return greeting.get("port").asInt();
@@ -156,7 +156,7 @@ final class PlannerProcess {
     return new PlannerException(
         List.of(PlannerException.START),
         "The icecomb planner does not run: " + reason,
-        "set spark.sql.catalog.<name>.python or ICECOMB_PYTHON to a Python that has icecomb installed",
+        "Set spark.sql.catalog.<name>.python or ICECOMB_PYTHON to a Python that has icecomb.",
         cause);
   }
 
