@@ -40,6 +40,7 @@ from icecomb.format.storage.object_store.client import (
     content_md5,
     not_answered,
     parsed,
+    plain_xml,
     told,
     too_busy,
     torn,
@@ -219,7 +220,7 @@ class AzureClient(RestClient):
             found = self.ask_once("GET", self._container, location, "list", params=asked)
             root = None
             with suppress(ET.ParseError):
-                root = ET.fromstring(found.content)  # noqa: S314 - the store is trusted with rows
+                root = _parsed(found.content)
             if root is None or root.tag != "EnumerationResults":
                 raise torn("list", location, "EnumerationResults")
             marker = root.findtext("NextMarker")
@@ -456,10 +457,14 @@ def _name(each: ET.Element) -> str:
     return text if each.find("Name[@Encoded='true']") is None else unquote(text)
 
 
+def _parsed(document: bytes) -> ET.Element:
+    return ET.fromstring(plain_xml(document), ET.XMLParser(encoding="utf-8"))  # noqa: S314 - plain
+
+
 def _reason(response: Response) -> tuple[str, str]:
     """Return the error code and Azure's message in one line."""
     code = printable(response.headers.get("x-ms-error-code", str(response.status_code))[:80])
     text = ""
     with suppress(ET.ParseError):
-        text = ET.fromstring(response.content).findtext("Message") or ""  # noqa: S314 - as above
+        text = _parsed(response.content).findtext("Message") or ""
     return code, told(text)

@@ -557,6 +557,35 @@ def test_what_a_server_says_is_printable(store, server):
     assert caught.value.message.isprintable()
 
 
+@pytest.mark.parametrize("status", [200, 403])
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16"])
+def test_entities_are_not_expanded(server, status, coding):
+    def document(root: str, inner: str) -> bytes:
+        declared = f'<!DOCTYPE r [<!ENTITY a "{"x" * 1000}">]>'
+        version = f'<?xml version="1.0" encoding="{coding}"?>'
+        return said(status, f"{version}{declared}<{root}>{inner}</{root}>".encode(coding))
+
+    inner = "<Name>&a;</Name><Code>C</Code><Message>&a;</Message>"
+    for kind, root in (("abfs", "EnumerationResults"), ("s3", "ListBucketResult")):
+        answer = document(root if status == 200 else "Error", inner)
+        server.answer = lambda *_, answer=answer: [answer]
+        io = FileIO(settings(kind, server.address))
+        with contextlib.closing(io), pytest.raises(FileIOError, match=r"has no|403") as caught:
+            list(io.list(f"{kind}://b/p"))
+        assert "xxx" not in caught.value.message
+
+
+def test_a_list_of_azure_may_begin_with_a_byte_order_mark(server):
+    listed = "\ufeff<?xml version='1.0' encoding='utf-8'?><EnumerationResults></EnumerationResults>"
+    server.answer = lambda method, _: [
+        said(404, x_ms_error_code="BlobNotFound")
+        if method == "HEAD"
+        else said(200, listed.encode())
+    ]
+    with contextlib.closing(FileIO(settings("abfs", server.address))) as io:
+        assert not list(io.list("abfs://b/p"))
+
+
 def test_a_refused_deletion_without_a_key_is_an_error_of_icecomb(server):
     server.answer = lambda *_: [xml("DeleteResult", "<Error><Code>X</Code></Error>")]
     io = FileIO(settings("s3", server.address))
