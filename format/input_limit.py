@@ -98,7 +98,7 @@ def check_json(text: bytes) -> None:
     if _SURROGATE.search(text):
         lone = next((found["lone"] for found in _ESCAPE.finditer(text) if found["lone"]), None)
         if lone is not None:
-            raise UnicodeError(f"it has {lone!r}, half of a surrogate pair, which is no character")
+            raise UnicodeError(f"it has {lone!r}, half of a surrogate pair: not a character")
 
 
 def _value_count(text: bytes) -> int:

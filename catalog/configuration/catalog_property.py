@@ -25,7 +25,12 @@ from icecomb.format.property.property import (
     seconds,
     text,
 )
-from icecomb.format.property.table_property import HIVE_ENGINE, HIVE_LOCK
+from icecomb.format.property.table_property import (
+    COMMIT_MAX_WAIT,
+    COMMIT_TOTAL_TIMEOUT,
+    HIVE_ENGINE,
+    HIVE_LOCK,
+)
 from icecomb.format.storage.storage_property import STORAGE_PROPERTIES
 
 T = TypeVar("T")
@@ -249,15 +254,13 @@ LOCK_HEARTBEAT: Final = _of_lock(
     "heartbeat-interval", 240_000, "The longest interval between two heartbeats of a lock."
 )
 
-COMMIT_LONGEST_WAIT: Final = milliseconds(
-    "commit.retry.max-wait-ms",
-    60_000,
-    "The bound of a table's property of this name, and of its min-wait-ms.",
+COMMIT_LONGEST_WAIT: Final = replace(
+    COMMIT_MAX_WAIT,
+    about="The most that a table's own property, or its `commit.retry.min-wait-ms`, can ask for.",
 )
-COMMIT_LONGEST: Final = milliseconds(
-    "commit.retry.total-timeout-ms",
-    1_800_000,
-    "The bound of a table's property of this name, and of all its retries.",
+COMMIT_LONGEST: Final = replace(
+    COMMIT_TOTAL_TIMEOUT,
+    about="The most that a table's own property, or all its retries, can ask for.",
 )
 FOLDER_LOCK_TIMEOUT: Final = milliseconds(
     "lock.acquire-timeout-ms",

@@ -94,10 +94,13 @@ COMMIT_MIN_WAIT: Final = milliseconds(
 COMMIT_MAX_WAIT: Final = milliseconds(
     "commit.retry.max-wait-ms",
     60_000,
-    "The longest pause before any retry; 1000 by default where tables are not locked.",
+    "The longest pause before any retry, within the catalog's property; 1000 by default where "
+    "tables are not locked.",
 )
 COMMIT_TOTAL_TIMEOUT: Final = milliseconds(
-    "commit.retry.total-timeout-ms", 1_800_000, "The time for a commit with all its retries."
+    "commit.retry.total-timeout-ms",
+    1_800_000,
+    "The time for a commit with all its retries, within the catalog's property.",
 )
 STATUS_CHECKS: Final = number(
     "commit.status-check.num-retries",
@@ -112,7 +115,9 @@ STATUS_CHECK_MAX_WAIT: Final = milliseconds(
     "commit.status-check.max-wait-ms", 60_000, "The longest pause before a check."
 )
 STATUS_CHECK_TOTAL_TIMEOUT: Final = milliseconds(
-    "commit.status-check.total-timeout-ms", 1_800_000, "The time for all checks."
+    "commit.status-check.total-timeout-ms",
+    1_800_000,
+    "The time for all checks; more is taken for the default.",
 )
 MANIFEST_TARGET_BYTES: Final = number(
     "commit.manifest.target-size-bytes",
