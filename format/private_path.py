@@ -82,7 +82,9 @@ def _has_acl(path: Path | int) -> bool:
 def _is_private(group: int) -> bool:
     """Return whether no other user is in a group, root aside.
 
-    Many systems make a group of the same name for each user alone.
+    Neither its members nor the accounts whose own group it is may be others. Where accounts may be
+    missing in the system's lists, only a group made for the user alone counts, as many systems make
+    it: of the same name and the same number.
     """
     try:
         found = grp.getgrgid(group)
@@ -90,12 +92,11 @@ def _is_private(group: int) -> bool:
     except KeyError:
         return False
     alone = {user.pw_name, "root"}
-    if not alone.issuperset(found.gr_mem):
+    accounts = (each.pw_name for each in pwd.getpwall() if each.pw_gid == group)
+    if not alone.issuperset(found.gr_mem) or not alone.issuperset(accounts):
         return False
-    return found.gr_name == user.pw_name or (
-        _are_accounts_listed()
-        and all(each.pw_name in alone for each in pwd.getpwall() if each.pw_gid == group)
-    )
+    is_made_for_user = found.gr_name == user.pw_name and group == user.pw_gid == user.pw_uid
+    return is_made_for_user or _are_accounts_listed()
 
 
 def _are_accounts_listed() -> bool:

@@ -18,9 +18,11 @@ from tests.peers.other_user import SOMEBODY, give_away
 ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
-def group(monkeypatch, name, members=(), *others, sources="files systemd"):
+def group(monkeypatch, name, members=(), *others, sources="files systemd", own=None):
     """All groups have this name and these members; these accounts have them as their own."""
-    accounts = [SimpleNamespace(pw_name=each, pw_gid=os.getegid()) for each in (ME, *others)]
+    me = SimpleNamespace(pw_name=ME, pw_uid=own or os.getegid(), pw_gid=os.getegid())
+    accounts = [me, *(SimpleNamespace(pw_name=each, pw_gid=os.getegid()) for each in others)]
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: me)
     found = SimpleNamespace(gr_name=name, gr_mem=list(members))
     monkeypatch.setattr(grp, "getgrgid", lambda _: found)
     monkeypatch.setattr(pwd, "getpwall", lambda: accounts)
@@ -72,6 +74,7 @@ def test_so_is_one_of_another_user_even_if_it_is_sticky(place, tmp_path, monkeyp
         (("team", [ME]), False),
         (("users", [], "bob"), True),
         (("users", [], "root"), False),
+        ((ME, [], "bob"), True),
     ],
 )
 def test_a_group_is_no_way_in_if_nobody_else_is_in_it(place, monkeypatch, given, is_open):
@@ -90,6 +93,11 @@ def test_a_group_of_accounts_that_are_not_listed_may_have_others(place, monkeypa
     assert open_part(place) == place.parent
     group(monkeypatch, ME, sources=sources)
     assert open_part(place) is None
+    group(monkeypatch, ME, [], "bob", sources=sources)
+    assert open_part(place) == place.parent
+    group(monkeypatch, ME, own=os.getegid() + 1)
+    monkeypatch.setattr(private_path, "ACCOUNTS", Path("/nowhere"))
+    assert open_part(place) == place.parent
 
 
 def test_a_group_without_a_name_may_have_others(place, monkeypatch):
