@@ -87,7 +87,8 @@ def private_cache(name: str) -> Path:
     """
     from platformdirs import user_cache_path
 
-    folder = user_cache_path("icecomb").absolute() / name
+    # Java would remove the dots of a class path by itself
+    folder = Path(os.path.normpath(user_cache_path("icecomb").absolute() / name))
     hint = "Take others' right to write there away, or point XDG_CACHE_HOME at a folder of yours."
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

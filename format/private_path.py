@@ -27,21 +27,15 @@ def open_part(path: Path) -> Path | None:
     It is another user's, root aside, or others may write to it; a folder with the sticky bit lets
     them rename only what is theirs. Missing parts are passed over.
     """
-    for place in _followed(path):
-        for each in (*reversed(place.parents), place):
-            try:
-                found = each.lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                break
-            is_sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-            if not is_own(found) or (not is_sticky and may_be_written(each, found)):
-                return each
+    for each in _parts(path):
+        try:
+            found = each.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        is_sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+        if not is_own(found) or (not is_sticky and may_be_written(each, found)):
+            return each
     return None
-
-
-def real_path(path: Path) -> Path:
-    """Return an absolute path without links; two dots remove the part before them."""
-    return list(_followed(path))[-1]
 
 
 def may_be_written(path: Path | int, status: os.stat_result) -> bool:
@@ -59,17 +53,29 @@ def may_be_written(path: Path | int, status: os.stat_result) -> bool:
     return bool(is_open) and (_has_acl(path) or not _is_private(status.st_gid))
 
 
-def _followed(path: Path) -> Iterator[Path]:
-    """Yield a path, then the same one with one link after the other replaced by its target."""
-    place = Path(os.path.normpath(path))
-    for _ in range(_MOST_LINKS):
-        yield place
-        link = next((each for each in (*reversed(place.parents), place) if each.is_symlink()), None)
-        if link is None:
-            return
-        target = link.parent / link.readlink() / place.relative_to(link)
-        place = Path(os.path.normpath(target))
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+def _parts(path: Path) -> Iterator[Path]:
+    """Yield what the system goes through on an absolute path: folders without links, and links.
+
+    Two dots lead to the folder above the one that a link before them led to.
+    """
+    place = Path("/")
+    rest = [*reversed(path.parts[1:])]
+    links = 0
+    yield place
+    while rest:
+        part = rest.pop()
+        each = place.parent if part == ".." else place / part
+        yield each
+        if not each.is_symlink():
+            place = each
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = each.readlink()
+        if target.is_absolute():
+            place = Path("/")
+        rest += reversed(target.relative_to(target.anchor).parts)
 
 
 def _has_acl(path: Path | int) -> bool:

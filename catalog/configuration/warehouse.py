@@ -7,14 +7,15 @@ the warehouse's location.
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
 
-from icecomb.format.errors import ConfigurationError
-from icecomb.format.private_path import open_part, real_path
+from icecomb.format.errors import ConfigurationError, FileAlreadyExistsError
+from icecomb.format.private_path import open_part
+from icecomb.format.storage.local import LocalFileSystem, real_folder
 
 OBJECT_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs")
 """Schemes of storage without folders."""
@@ -28,7 +29,9 @@ def default_warehouse() -> Path:
 def warehouse_folder(warehouse: str | os.PathLike[str] | None, *, create: bool = False) -> Path:
     """Return the local folder that represents a warehouse; None means `default_warehouse`.
 
-    The warehouse is a local folder or a location in an object store; else ConfigurationError.
+    The warehouse is a local folder or a location in an object store; else ConfigurationError. Two
+    dots remove the part before them, also where that is a link, as in locations of tables. A link
+    that another user made is not followed.
 
     Args:
         create: Whether to create a missing local folder.
@@ -48,19 +51,15 @@ def warehouse_folder(warehouse: str | os.PathLike[str] | None, *, create: bool =
             f"An embedded metastore needs a local warehouse or one in an object store, not {text}",
             hint='Use type="hive" with the uri of a metastore for a warehouse elsewhere.',
         )
-    folder = Path(text).expanduser().absolute()
+    folder = _plain(Path(text).expanduser())
     if folder.is_relative_to(_elsewhere()):
         return folder
     try:
-        if create:
-            folder.mkdir(parents=True, exist_ok=True)
-        part = open_part(folder)
-        if part is None:
-            return folder
-        if part.is_symlink():
-            reason = f"user {part.lstat().st_uid} made the link {part} and can lead it anywhere"
-            raise PermissionError(errno.EACCES, reason)
-        return _beside() / real_path(folder).relative_to("/")
+        real = Path(real_folder(str(folder)))
+        if create and not real.is_dir():
+            with contextlib.suppress(FileAlreadyExistsError):
+                LocalFileSystem().create_folder(str(real))
+        return folder if open_part(folder) is None else _beside() / real.relative_to("/")
     except OSError as error:
         raise ConfigurationError(
             f"The warehouse {folder} cannot be used: {error.strerror or error}",
@@ -99,4 +98,9 @@ def _beside() -> Path:
 def _data() -> Path:
     from platformdirs import user_data_path
 
-    return user_data_path("icecomb").absolute()
+    return _plain(user_data_path("icecomb"))
+
+
+def _plain(path: Path) -> Path:
+    """Return an absolute path without dots: what is checked is what Java and Hadoop open."""
+    return Path(os.path.normpath(path.absolute()))

@@ -583,16 +583,22 @@ def _opened(
 
 
 def trusted_path(folder: str) -> str | None:
-    """Return the path of a folder, which may be missing, without links; see `_opened`.
-
-    None if a part of it is a link of another user, or nothing that can be gone through.
-    """
-    real: list[str] = []
+    """Return what `real_folder` does; None where it fails."""
     try:
-        with suppress(FileNotFoundError), _opened(folder, real=real):
-            pass
+        return real_folder(folder)
     except (OSError, ValueError):
         return None
+
+
+def real_folder(folder: str) -> str:
+    """Return the absolute path of a folder, which may be missing, without links.
+
+    OSError is raised if a part of it is a link of another user, or nothing that can be gone
+    through; see `_opened`.
+    """
+    real: list[str] = []
+    with suppress(FileNotFoundError), _opened(folder, real=real):
+        pass
     return os.path.normpath("/" + "/".join(real))
 
 

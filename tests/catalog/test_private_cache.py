@@ -65,6 +65,18 @@ def test_neither_is_one_that_a_link_in_a_shared_folder_leads_to(
         java.private_cache("jars")
 
 
+def test_two_dots_after_a_link_remove_it_in_what_is_checked_and_what_is_used(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    (shared / "inner").mkdir(parents=True)
+    shared.chmod(0o777)
+    (tmp_path / "link").symlink_to(shared / "inner")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "link" / ".." / "cache"))
+    assert java.private_cache("jars") == cache / "icecomb" / "jars"
+    assert not (shared / "cache").exists()
+
+
 def test_neither_is_one_below_a_folder_of_a_team(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

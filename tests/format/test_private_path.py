@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from icecomb.format import private_path
-from icecomb.format.private_path import may_be_written, open_part, real_path
+from icecomb.format.private_path import may_be_written, open_part
 from tests.peers.other_user import SOMEBODY, give_away
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -131,7 +131,6 @@ def test_links_are_followed_and_judged_by_who_can_exchange_them(place, tmp_path,
     link.symlink_to("../a/b")
     second.symlink_to(link)
     assert open_part(second / "c") is None
-    assert real_path(second / "c") == place
     (tmp_path / "shared").chmod(0o777)
     assert open_part(second / "c") == tmp_path / "shared"
     (tmp_path / "shared").chmod(0o1777)
@@ -144,6 +143,23 @@ def test_links_are_followed_and_judged_by_who_can_exchange_them(place, tmp_path,
         assert open_part(second / "c") == link
     else:
         assert open_part(second / "c") is not None
+
+
+@pytest.mark.parametrize("of_a_link", [False, True], ids=["the path", "a link"])
+def test_two_dots_after_a_link_lead_where_the_system_goes(place, tmp_path, of_a_link):
+    shared = tmp_path / "shared"
+    (shared / "inner").mkdir(parents=True)
+    (shared / "lake").mkdir()
+    (tmp_path / "a" / "lake").mkdir()
+    (tmp_path / "a" / "link").symlink_to(shared / "inner")
+    path = tmp_path / "a" / "link" / ".." / "lake"
+    if of_a_link:
+        (tmp_path / "second").symlink_to("a/link/../lake")
+        path = tmp_path / "second"
+    assert path.samefile(shared / "lake")
+    assert open_part(path) is None
+    shared.chmod(0o777)
+    assert open_part(path) == shared
 
 
 def test_a_link_to_itself_ends(tmp_path):
