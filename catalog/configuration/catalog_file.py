@@ -12,9 +12,10 @@
 
 Nested keys are joined by dots, lists by commas.
 
-The working directory may be anybody's, and its file may have come along with somebody's project. It
-is read only if it is this user's (or root's) and nobody else may write to it; and where it names a
-server, the secrets of the user's own file are not sent there.
+A file is read only if it is this user's (or root's) and nobody else may write to it. The working
+directory may be anybody's, and its file may have come along with somebody's project: it is read
+only where nobody else could exchange it, nor a folder above it; and where it names a server, the
+secrets of the user's own file are not sent there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.configuration.catalog_property import Setting
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.private_path import may_be_written
+from icecomb.format.private_path import may_be_written, open_part
 from icecomb.format.process import is_own
 from icecomb.format.property.property import is_secret
 
@@ -84,8 +85,8 @@ def _is_somewhere() -> bool:
 def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
     """Merge the contents of the files that exist; key by key, later files win.
 
-    Where a later file says where a catalog is, it gets no secrets of an earlier one. A file in the
-    working directory that may be somebody else's raises ConfigurationError.
+    Where a later file says where a catalog is, it gets no secrets of an earlier one. A file that
+    may be somebody else's raises ConfigurationError.
     """
     default: Setting | None = None
     catalogs: dict[str, dict[str, Setting]] = {}
@@ -110,8 +111,13 @@ def read_catalog_files(paths: tuple[Path, ...]) -> CatalogFile:
     return CatalogFile(default, catalogs)
 
 
-def _own_text(path: Path) -> str:
-    """Read a file that no other user can have written, root aside."""
+def _own_text(path: Path, *, is_here: bool) -> str:
+    """Read a file that no other user can have written, root aside.
+
+    Args:
+        is_here: Whether it is in the working directory. Folders above another one are not looked
+            at: the user named it, and containers mount it below folders open to everybody.
+    """
     name = path.lstat()
     # to open a FIFO would wait for a writer
     at_once = lambda place, flags: os.open(place, flags | os.O_NONBLOCK)  # noqa: E731
@@ -121,13 +127,22 @@ def _own_text(path: Path) -> str:
         is_same = (name.st_ino, name.st_ctime_ns) == (again.st_ino, again.st_ctime_ns)
         is_shared = may_be_written(file.fileno(), status)
         if is_own(name) and is_own(status) and is_same and not is_shared:
+            part = open_part(path) if is_here else None
+            if part is not None:
+                raise ConfigurationError(
+                    f"{path} is not read: others could exchange {part}, and with it what could "
+                    "send your credentials anywhere",
+                    hint="Take others' right to write there away (chmod go-w), or run icecomb in "
+                    "another folder.",
+                )
             content = file.read(_MOST_BYTES + 1)
             if len(content) <= _MOST_BYTES and stat.S_ISREG(status.st_mode):
                 return content.decode("utf-8")
     raise ConfigurationError(
         f"{path} is not read: it belongs to user {status.st_uid}, others may write to it, or it is "
         "not a short text; it could send your credentials anywhere",
-        hint="Remove it, or make it yours alone (chmod 600); or run icecomb in another folder.",
+        hint="Make it yours alone (chown, chmod 600), or remove it; or "
+        + ("run icecomb in another folder." if is_here else f"set {HOME} to another folder."),
     )
 
 
@@ -136,8 +151,7 @@ def _read(path: Path) -> CatalogFile:
 
     is_here = _is_somewhere() and path.parent == Path.cwd()
     try:
-        text = _own_text(path) if is_here else path.read_text("utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(_own_text(path, is_here=is_here), Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1

@@ -326,6 +326,45 @@ def test_a_file_that_somebody_else_can_write_is_not_read_in_the_working_director
         load_configuration("lake", {}, environment)
 
 
+def test_neither_is_one_in_a_folder_where_somebody_else_could_exchange_it(
+    environment, tmp_path, monkeypatch
+):
+    folder = tmp_path / "team" / "mine"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (tmp_path / "team").chmod(0o777)
+    load_configuration("lake", {"uri": "thrift://h:1"}, environment)
+    (folder / "icecomb.yaml").write_text("catalog:\n  lake: {uri: thrift://h:1}\n")
+    with pytest.raises(
+        ConfigurationError, match=rf"others could exchange {tmp_path}/team"
+    ) as error:
+        load_configuration("lake", {}, environment)
+    assert "chmod go-w" in error.value.hint
+    (tmp_path / "team").chmod(0o1777)
+    assert load_configuration("lake", {}, environment).properties["uri"] == "thrift://h:1"
+
+
+def test_neither_is_one_of_somebody_else_in_the_user_s_configuration_folder(
+    environment, tmp_path, monkeypatch
+):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {**environment, "ICECOMB_HOME": str(home)}
+    file = home / "icecomb.yaml"
+    file.write_text("catalog:\n  lake: {uri: thrift://theirs}\n")
+    # as Kubernetes mounts a folder of settings
+    home.chmod(0o777)
+    assert load_configuration("lake", {}, environment).properties["uri"] == "thrift://theirs"
+    file.chmod(0o666)
+    with pytest.raises(ConfigurationError, match=r"icecomb\.yaml is not read") as error:
+        load_configuration("lake", {}, environment)
+    assert "ICECOMB_HOME" in error.value.hint
+    file.chmod(0o644)
+    give_away(file, monkeypatch)
+    with pytest.raises(ConfigurationError, match=r"is not read: it belongs to user"):
+        load_configuration("lake", {}, environment)
+
+
 def _shared_group(place, elsewhere, monkeypatch):
     elsewhere.rename(place)
     place.chmod(0o664)

@@ -63,6 +63,6 @@ def test_a_link_of_another_user_in_a_folder_of_a_team_is_not_followed(
     (team / "link").symlink_to(mine)
     give_away(team / "link", monkeypatch)
     for create in (False, True):
-        with pytest.raises(ConfigurationError, match="link of user .* which is not followed"):
+        with pytest.raises(ConfigurationError, match=r"link of user .* which is not followed"):
             warehouse_folder(team / name, create=create)
     assert not list(mine.iterdir())
