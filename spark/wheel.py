@@ -1,8 +1,9 @@
-"""Build of the wheel that carries its jars: `python -m icecomb.spark.wheel dist/`.
+"""Build of the wheel that carries its jars: `python -I -m icecomb.spark.wheel dist/`.
 
 It works like `pip wheel` and `python -m build` on a checkout, but needs no other environment and
 compiles against local Spark installations. Classes missing there and in the user's cache are
-fetched from Maven Central. A JDK is needed.
+fetched from Maven Central. A JDK is needed. `-I` keeps Python from taking modules of the working
+directory for its own; from Python 3.11 `-P` does, too, and lets in those of the user's site.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _has_setuptools() -> bool:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m icecomb.spark.wheel", description="Build the wheel that carries its jars."
+        prog="python -I -m icecomb.spark.wheel", description="Build the wheel that carries its jars."
     )
     parser.add_argument("folder", nargs="?", default="dist", type=Path)
     parser.add_argument(
