@@ -76,7 +76,8 @@ def _has_setuptools() -> bool:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -I -m icecomb.spark.wheel", description="Build the wheel that carries its jars."
+        prog="python -I -m icecomb.spark.wheel",
+        description="Build the wheel that carries its jars.",
     )
     parser.add_argument("folder", nargs="?", default="dist", type=Path)
     parser.add_argument(
