@@ -50,6 +50,8 @@ _OURS: Final = "icecomb-made-by"
 """Metadata by which the creator of an object recognizes it."""
 _REWRITTEN: Final = 1 << 20
 """The least number of bytes that a request copies, but the last."""
+_STORED: Final = 256 << 10
+"""The least number of bytes of a part that are stored, but the last."""
 _NO_BUCKET: Final = "The specified bucket does not exist"
 _HINTS: Final = {
     400: "Look up the reason in the documentation of Cloud Storage.",
@@ -296,7 +298,8 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
             try:
                 there = self._look("*") if in_doubt else self._put(self._there, begin, "*")
                 there = end if there is None else there
-                if there <= self._there and not in_doubt:
+                has_grown = there - self._there >= min(_STORED, end - self._there)
+                if there > end or not (has_grown or in_doubt):
                     raise self._cut()
             except (StoreBusyError, AnswerLostError):
                 attempt, in_doubt = attempt + 1, True
@@ -305,8 +308,9 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
                 wait_before(attempt)
                 continue
             in_doubt = False
-            if there > self._there:
-                self._there, attempt = there, 0
+            self._there = max(self._there, there)
+            if has_grown:
+                attempt = 0
 
     def _put(self, start: int, begin: int, total: str) -> int | None:
         """Send the held bytes from `start` on; return the stored length, None if complete.
@@ -343,10 +347,12 @@ class _GoogleUpload(MarkedCompletion, PartUpload):
 
     def complete(self) -> None:
         begin = self._there
-        total = str(begin + len(self._held))
-        start = self._look(total) if self._asked else begin
+        end = begin + len(self._held)
+        start = self._look(str(end)) if self._asked else begin
         self._asked = True
-        if start is not None and self._put(start, begin, total) is not None:
+        if start is None:
+            return
+        if not begin <= start <= end or self._put(start, begin, str(end)) is not None:
             raise self._cut()
 
     def _cut(self) -> AnswerLostError:

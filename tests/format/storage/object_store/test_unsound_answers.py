@@ -499,6 +499,26 @@ def test_a_copy_whose_progress_does_not_grow_ends(server, monkeypatch):
         io.rename("abfs://b/p/x", "abfs://b/p/y")
 
 
+@pytest.mark.parametrize("step", [1, 1000])
+def test_an_upload_that_grows_by_little_ends(server, step):
+    def answer(method: str, _: str) -> list[bytes]:
+        if method == "GET":
+            return [js({"error": {"message": "No such object"}}, 404)]
+        if method != "PUT":
+            return [said(200, Location="http://a/?upload_id=u")]
+        return [said(308, Range=f"bytes=0-{step * len(server.asked)}")]
+
+    server.answer = answer
+    io = FileIO({**settings("gs", server.address), "io.object-store.max-attempts": "3"})
+    with (
+        contextlib.closing(io),
+        pytest.raises(FileIOError, match="not all of it arrived"),
+        io.create_stream("gs://b/x") as out,
+    ):
+        out.write(b"x" * (client.PART * 2))
+    assert len(server.asked) < 20
+
+
 OTHERS = {
     "nothing": {"gs": js({"error": {"message": "No such object"}}, 404)},
     "another": {
