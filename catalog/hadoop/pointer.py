@@ -475,7 +475,7 @@ class VersionFiles:
 
     def _hinted(self) -> bytes:
         location = f"{self.folder}/{VERSION_HINT}"
-        if self._io.served_by(location).has_slow_requests:
+        if not self._io.served_by(location).is_local:
             return self._io.read(location)
         with self._io.open_to_copy(location) as source:  # a sparse file may have gigabytes
             return source.read(_HINT_BYTES)
