@@ -54,7 +54,8 @@ def test_warnings_go_to_a_stream_unless_a_program_has_handlers(
 
 
 def test_what_python_shows_of_a_table_and_a_scan_is_printable(tmp_path: Path) -> None:
-    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    allowed = {"own-folders.allowed-prefixes": "/"}
+    lake = load_catalog("lake", type="hadoop", warehouse=str(tmp_path), **allowed)
     lake.create_namespace("db")
     rows = pa.table({ATTACK: [1]})
     table = lake.create_table("db.t", rows.schema, properties={"write.data.path": f"/{ATTACK}"})
