@@ -31,7 +31,6 @@ from icecomb.format.storage.object_store.client import (
     content_md5,
     in_range,
     parsed,
-    plain_xml,
     told,
     torn,
 )
@@ -505,17 +504,10 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     )
     # bodies are small and in memory: `Expect: 100-continue` would cost a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
-    client.meta.events.register_first("before-parse.s3", _keep_plain)
     _look_for_region_once(client)
     limit_answers(client)
     hide_secrets("botocore", "urllib3.connectionpool")
     return client
-
-
-def _keep_plain(*, response_dict: dict[str, Any], **_: Any) -> None:
-    # the body of a file is not bytes but a stream
-    if isinstance(body := response_dict["body"], bytes):
-        response_dict["body"] = plain_xml(body)
 
 
 def _look_for_region_once(client: Any) -> None:
