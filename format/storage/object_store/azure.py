@@ -219,7 +219,7 @@ class AzureClient(RestClient):
             found = self.ask_once("GET", self._container, location, "list", params=asked)
             root = None
             with suppress(ET.ParseError):
-                root = _parsed(found.content)
+                root = _document(found.content)
             if root is None or root.tag != "EnumerationResults":
                 raise torn("list", location, "EnumerationResults")
             marker = root.findtext("NextMarker")
@@ -456,9 +456,9 @@ def _name(each: ET.Element) -> str:
     return text if each.find("Name[@Encoded='true']") is None else unquote(text)
 
 
-def _parsed(document: bytes) -> ET.Element:
+def _document(text: bytes) -> ET.Element:
     # `whole_answer` returned no entities
-    return ET.fromstring(document, ET.XMLParser(encoding="utf-8"))  # noqa: S314
+    return ET.fromstring(text, ET.XMLParser(encoding="utf-8"))  # noqa: S314
 
 
 def _reason(response: Response) -> tuple[str, str]:
@@ -466,5 +466,5 @@ def _reason(response: Response) -> tuple[str, str]:
     code = printable(response.headers.get("x-ms-error-code", str(response.status_code))[:80])
     text = ""
     with suppress(ET.ParseError):
-        text = _parsed(response.content).findtext("Message") or ""
+        text = _document(response.content).findtext("Message") or ""
     return code, told(text)
