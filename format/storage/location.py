@@ -45,6 +45,7 @@ _KINDS: Final = {
 }
 _DOTS: Final = r"/\.{1,2}(?:/|$)"
 _AMBIGUOUS: Final = re.compile(r"[^:/]+://[^/]*/(?:.*/)?(?:/|\.{1,2}(?:/|$))", re.DOTALL)
+_UNDECODED: Final = re.compile("[\ud800-\udfff]")
 _LOCAL_SCHEME: Final = "file"
 
 
@@ -52,9 +53,7 @@ def plain_texts(
     locations: Iterable[str], properties: Mapping[str, str], *, any_cluster: bool = False
 ) -> list[str]:
     """Return the canonical spelling of each location; see `plain_locations`."""
-    import pyarrow as pa
-
-    given = pa.array(list(locations), pa.string())
+    given = _array(locations)
     plain: list[str] = plain_locations(given, properties, any_cluster=any_cluster).to_pylist()
     return plain
 
@@ -127,9 +126,28 @@ def linked_texts(
             return found
         return _real(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
 
-    given = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())
+    given = locations if isinstance(locations, pa.Array) else _array(locations)
     plain: list[str] = plain_locations(given, properties).to_pylist()
-    return [followed(text) if text.startswith("/") else text for text in plain]
+    return [_encodable(followed(text)) if text.startswith("/") else text for text in plain]
+
+
+def _encodable(path: str) -> str:
+    """Return a path to which a link led, without bytes that are not UTF-8; no other has a NUL."""
+    return path if path.isascii() else _UNDECODED.sub(lambda one: f"\0{ord(one[0]):x}", path)
+
+
+def _array(locations: Iterable[str]) -> pa.Array:
+    import pyarrow as pa
+
+    given = list(locations)
+    try:
+        return pa.array(given, pa.string())
+    except UnicodeEncodeError as error:
+        raise ValidationError(
+            f"The location {error.object!r} is not UTF-8: no metadata can name it",
+            hint="Rename the file or the folder.",
+            path=str(error.object),
+        ) from None
 
 
 def _real(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 
 import fastavro
@@ -625,3 +626,9 @@ def test_a_file_that_is_needed_stays_when_another_spelling_of_it_expires(
     table.expire_snapshots().older_than(soon).commit()
     assert len(table.snapshots()) == 1
     assert ids(table) == [1, 2]
+
+
+def test_a_file_whose_name_is_not_a_text_is_refused_by_name(new_table, tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.parquet")
+    with pytest.raises(ValidationError, match=r"\\udcff\.parquet' is not UTF-8"):
+        new_table().add_files([odd])

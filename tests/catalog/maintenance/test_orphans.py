@@ -273,6 +273,19 @@ def test_names_that_are_no_text_are_left_alone_and_told(table: Table, caplog: An
     assert remove(table, files=[(os.fsdecode(path), 0) for path in odd]).deleted_files_count == 0
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such names")
+def test_a_folder_that_is_a_link_to_a_name_that_is_no_text(table: Table, tmp_path: Path) -> None:
+    data, odd = folder(table) / "data", os.fsencode(tmp_path) + b"/\xff"
+    before = ids(table)
+    data.rename(os.fsdecode(odd))
+    data.symlink_to(os.fsdecode(odd))
+    (elsewhere := data / "left.parquet").touch()
+    age(folder(table))
+    assert remove(table).orphan_file_location == ()
+    assert remove(table, files=[(str(elsewhere), 0)]).orphan_file_location == ()
+    assert ids(table.refresh()) == before
+
+
 def test_a_metadata_file_by_itself_is_no_root(table: Table) -> None:
     old = min((folder(table) / "metadata").glob("v*.metadata.json"))
     with pytest.raises(UnsupportedError, match="metadata file"):
