@@ -71,7 +71,9 @@ def demo(application: Application, folder: str | None, *, revert: bool, keep: bo
 
     from icecomb.catalog import metastore
 
-    warehouse = Path(folder or application.warehouse or metastore.default_warehouse()).absolute()
+    named = folder or application.warehouse or metastore.default_warehouse()
+    # without two dots, as the metastore understands it
+    warehouse = Path(os.path.normpath(Path(named).absolute()))
     console = Console(stderr=not application.text, highlight=False)
     started = time.monotonic()
     story = Demo(application, console, warehouse)
@@ -151,7 +153,6 @@ class Demo:
         from icecomb.catalog.hive.catalog import HiveCatalog
         from icecomb.spark.jar import bridge_jar
 
-        self._warehouse.mkdir(parents=True, exist_ok=True)
         with self._part("preparing and starting the metastore"):
             running = metastore.start(self._warehouse)
         with self._part("compiling the classes for Spark, if that was not done before"):

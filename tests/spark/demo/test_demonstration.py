@@ -17,6 +17,7 @@ from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.format.errors import ConfigurationError
 from icecomb.spark.demo.demonstration import Demo
 from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
+from tests.peers.other_user import give_away
 
 MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"
 
@@ -47,6 +48,20 @@ def test_what_takes_long_is_said_before_it_is_done_and_also_where_it_fails(tmp_p
     with pytest.raises(KeyboardInterrupt), story._part("more"):
         raise KeyboardInterrupt
     assert shown.getvalue().endswith(" s\n")
+
+
+def test_its_warehouse_is_made_behind_no_link_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, mine = tmp_path / "link", tmp_path / "mine"
+    mine.mkdir()
+    link.symlink_to(mine)
+    give_away(link, monkeypatch)
+    application = Application(None, None, str(tmp_path), "text", TerminalProgress(io.StringIO()))
+    story = Demo(application, Console(file=io.StringIO()), link / "lake")
+    with pytest.raises(ConfigurationError, match="which is not followed"):
+        story._start()
+    assert not list(mine.iterdir())
 
 
 def test_what_others_could_exchange_for_a_folder_of_the_user_is_not_removed(tmp_path: Path) -> None:
