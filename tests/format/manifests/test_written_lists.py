@@ -51,6 +51,10 @@ class CountingIO(FileIO):
         self._note("read", location)
         return super().read(location)
 
+    def open_to_copy(self, location):
+        self._note("read", location)
+        return super().open_to_copy(location)
+
     def open_input(self, location, size=None):
         self._note("open", location)
         return super().open_input(location, size)
