@@ -19,7 +19,7 @@ from copied_table import (
     texts,
 )
 
-from icecomb.catalog import open_table
+from icecomb.catalog import load_catalog, open_table
 from icecomb.format.errors import FileAlreadyExistsError, NoSuchFileError, ValidationError
 from tests.rings import sampled
 
@@ -127,8 +127,10 @@ def test_properties_that_name_folders_are_moved_and_others_refused(lake, tmp_pat
     assert copy.properties["note"] == location
     assert 50 in ids(copy)
 
-    with table.transaction() as change:
+    trusting = {**lake.properties, "own-folders.allowed-prefixes": "/some"}
+    with load_catalog("lake", **trusting).load_table(table.name()).transaction() as change:
         change.set_properties({"write.data.path": "/some/where"})
+    table.refresh()
     with pytest.raises(ValidationError, match=r"property write\.data\.path /some/where not under"):
         table.maintenance.rewrite_table_path(location, str(tmp_path / "other"))
 

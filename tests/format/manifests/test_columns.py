@@ -77,7 +77,7 @@ files = st.builds(
         st.none() | st.floats(allow_nan=False),
     ),
     record_count=st.integers(0, 2**62),
-    file_size_in_bytes=st.integers(0, 2**62),
+    file_size_in_bytes=st.integers(0, 2**53),
     column_sizes=optional_map,
     value_counts=optional_map,
     null_value_counts=optional_map,
