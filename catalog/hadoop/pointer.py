@@ -478,7 +478,7 @@ class VersionFiles:
         if not self._io.served_by(location).is_local:
             return self._io.read(location)
         with self._io.open_to_copy(location) as source:  # a sparse file may have gigabytes
-            return source.read(_HINT_BYTES)
+            return bytes(source.read(_HINT_BYTES))
 
     def find(self, version: int, but: str | None = None) -> str | None:
         """Return the file of a version, ignoring the name `but`; None if there is none."""

@@ -184,7 +184,8 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         table = self._table
         folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
         own = OwnFolders(folders, table.metadata, table.io.properties)
-        outside = own.outside(task.file_path for group in groups for task in group.tasks)
+        paths = [task.file_path for group in groups for task in group.tasks]
+        outside = own.outside(paths, names=True)
         if outside:
             _LOG.warning(
                 "%s: a rewrite copies the rows of %s into the table, for all who may read it",

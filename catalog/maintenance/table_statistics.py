@@ -13,6 +13,7 @@ from icecomb.format.inspect import partition_statistics_file as partition_file
 from icecomb.format.inspect.partition_statistics import PartitionCounter
 from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.spec.types import SHAPE_TYPES, PrimitiveType, StructType, VariantType
 from icecomb.format.statistics.column_sketches import ColumnSketches, UnreadRows, column_path
 from icecomb.format.statistics.statistics_file import SetStatistics, write_statistics
@@ -94,7 +95,9 @@ def compute_table_stats(
     reader = _reader(table, [schema.find_field(each) for each in field_ids], engine, session)
     if not field_ids:
         return ComputedTableStats(None)
-    sketches = ColumnSketches(table.metadata, table.io, chosen, schema, field_ids)
+    folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
+    own = OwnFolders(folders, table.metadata, table.io.properties)
+    sketches = ColumnSketches(table.metadata, table.io, chosen, schema, field_ids, own=own)
     if sketches.unused is not None:
         progress.say(f"older statistics are not used: {sketches.unused}")
     if sketches.is_known:

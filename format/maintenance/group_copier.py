@@ -210,7 +210,8 @@ class GroupCopier:
 
     def _open(self, task: FileScanTask) -> RawFooter:
         file = task.file
-        return RawFooter(self._io, file.file_path, file.file_size_in_bytes, file.record_count)
+        io = self._io.to_copy()
+        return RawFooter(io, file.file_path, file.file_size_in_bytes, file.record_count)
 
     def _new_location(self, group: FileGroup, name: Callable[[int], str]) -> Callable[[], str]:
         partition = group.partition
@@ -378,7 +379,7 @@ class CopiedLineage:
     def __init__(self, io: FileIO, metadata: TableMetadata, settings: FileSettings) -> None:
         self._io = io
         schema = Schema(LINEAGE)
-        self._scan = ArrowScan(metadata, io, schema, workers=1, checksums=True)
+        self._scan = ArrowScan(metadata, io.to_copy(), schema, workers=1, checksums=True)
         # ids are all different; numbers of commits are few
         self._settings = replace(settings, schema=schema, dictionaries=(LAST_UPDATED.name,))
 

@@ -188,7 +188,8 @@ class GroupRewriter:
     def _rows(self, tasks: Sequence[FileScanTask], workers: int) -> Iterator[pa.RecordBatch]:
         projected = Schema((*self._written.fields, ROW_POSITION))
         # Once the file is gone, a wrong value can no longer be noticed.
-        scan = ArrowScan(self._metadata, self._io, projected, workers=1, checksums=True)
+        io = self._io.to_copy()
+        scan = ArrowScan(self._metadata, io, projected, workers=1, checksums=True)
         producers = (
             partial(self._pieces, scan, first, tasks[first:end]) for first, end in _runs(tasks)
         )

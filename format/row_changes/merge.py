@@ -213,7 +213,7 @@ class _Merge:
         self._with_ids = bool(ids)
         keys = [*(f for f in dict.fromkeys(self._keys) if f not in ids), *ids]
         self._key_places = [keys.index(f) for f in self._keys]
-        scan = partial(ArrowScan, target.metadata, target.io, workers=1)
+        scan = partial(ArrowScan, target.metadata, target.io.to_copy(), workers=1)
         self._key_scan = scan(Schema((*keys, ROW_POSITION)), batch_size=KEY_BATCH_ROWS)
         self._row_places = [known.index(f) for f in self._keys if known]
         self._row_scan = scan(Schema((*dict.fromkeys((*known, *ids)), ROW_POSITION)))

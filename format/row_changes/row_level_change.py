@@ -220,9 +220,8 @@ class CopyOnWrite(RowLevelChange):
         schema = target.metadata.schema()
         fields = (with_lineage(schema) if self._lineage else schema).fields
         self._columns = len(fields)
-        self._scan = ArrowScan(
-            target.metadata, target.io, Schema((*fields, ROW_POSITION)), workers=1
-        )
+        io = target.io.to_copy()
+        self._scan = ArrowScan(target.metadata, io, Schema((*fields, ROW_POSITION)), workers=1)
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
         """Implement `RowLevelChange.remove`."""

@@ -73,9 +73,9 @@ class OwnFolders:
             and (is_local[0] or not is_local[number] or number >= len(self._vouched))
         }
 
-    def outside(self, locations: Iterable[str]) -> frozenset[str]:
+    def outside(self, locations: Iterable[str], *, names: bool = False) -> frozenset[str]:
         """Return the files that lie in none of the folders; see `location.outside`."""
-        return not_below(self.folders.values(), locations, self._properties, names=False)
+        return not_below(self.folders.values(), locations, self._properties, names=names)
 
     def metadata_files(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are metadata files of the table, by folder and name."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import UNREADABLE, IcecombError
-from icecomb.format.input_limit import whole_number
+from icecomb.format.errors import UNREADABLE, FileIOError, IcecombError
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes, whole_number
 from icecomb.format.rows.deletes.puffin_file import PuffinReader
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS, ArrowScan
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
@@ -22,6 +22,7 @@ from icecomb.format.statistics.statistics_file import BLOB_TYPE, ThetaSketch, ne
 if TYPE_CHECKING:
     from icecomb.format.rows.deletes.puffin_file import Blob
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.own_folders import OwnFolders
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -38,9 +39,11 @@ class ColumnSketches:
 
     Args:
         field_ids: Field ids of the columns: of primitive types, in no list or map.
+        own: The folders of the table: a statistics file elsewhere is not used.
 
     Attributes:
-        kept: What the snapshot's own statistics file has about other fields, with the bytes.
+        kept: What the snapshot's own statistics file has about other fields, with the bytes as
+            they are stored.
         unused: The reason why an older statistics file is not used; None if there is none.
         unread: The rows to read, with the columns to read of them.
     """
@@ -52,7 +55,10 @@ class ColumnSketches:
         snapshot: Snapshot,
         schema: Schema,
         field_ids: Sequence[int],
+        *,
+        own: OwnFolders,
     ) -> None:
+        self._own = own
         self._metadata = metadata
         self._io = io
         self._snapshot = snapshot
@@ -101,7 +107,10 @@ class ColumnSketches:
             return
         appended = dict(_before_appends(self._metadata, self._snapshot))
         path = str(file["statistics-path"])
-        reader = PuffinReader(self._io.read(path), path)
+        if self._own.outside([path]):
+            self.unused = f"{path} is outside of the table's folders"
+            return
+        reader = PuffinReader(self._content(path), path)
         for blob in reader.blobs:
             field_id = blob.fields[0] if len(blob.fields) == 1 else None
             is_sketch = blob.type == BLOB_TYPE and field_id in self._sketches
@@ -111,7 +120,18 @@ class ColumnSketches:
                     self._sketches[field_id].add_sketch(reader.content(blob), path)
                     self._bases[field_id] = blob.snapshot_id
             elif file.get("snapshot-id") == self._snapshot.snapshot_id:
-                self.kept.append((blob, reader.content(blob)))
+                self.kept.append((blob, reader.stored(blob)))
+
+    def _content(self, path: str) -> bytes:
+        """Read a file whose blobs may be copied into the table: behind no link of another user."""
+        with self._io.open_to_copy(path) as stream:
+            if (size := stream.size()) > unpacked_bytes():
+                raise FileIOError(
+                    f"{path} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
+                    hint="Set that variable to more MiB if the file is sound.",
+                    path=path,
+                )
+            return bytes(stream.read())
 
     def _is_alike(self, base: Snapshot, field_id: int) -> bool:
         """Return whether values of a column had the same bytes in an older snapshot."""

@@ -55,7 +55,7 @@ def write_statistics(
 ) -> dict[str, Any]:
     """Write the statistics file of a snapshot; return its description in table metadata.
 
-    The file has `sketches` by field id, and `others`: more blobs, with their bytes.
+    The file has `sketches` by field id, and `others`: more blobs, with their bytes as stored.
     """
     location = f"{metadata_folder(metadata)}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
     sequence_number = snapshot.sequence_number or 0
@@ -80,6 +80,7 @@ def write_statistics(
                 blob.properties,
                 snapshot_id=blob.snapshot_id,
                 sequence_number=blob.sequence_number,
+                codec=blob.codec,
             )
             for blob, content in others
         ]

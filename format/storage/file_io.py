@@ -16,6 +16,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
@@ -33,6 +34,7 @@ from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEnt
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.fs
+    from typing_extensions import Self
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -107,12 +109,14 @@ class FileIO:
                 remember_secret(value)
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
+        self._copies = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"properties": dict(self.properties)}
+        return {"properties": dict(self.properties), "copies": self._copies}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["properties"])  # type: ignore[misc]
+        self._copies = state["copies"]
 
     def companion(self, kind: type[T]) -> T:
         """Return the one object of this type that lives as long as this `FileIO`.
@@ -163,14 +167,30 @@ class FileIO:
             size: Length in bytes, if a manifest states it: it saves a request to remote storage,
                 and a missing file, or one of another length, is noticed when it is read.
         """
+        if self._copies:
+            return self.open_to_copy(location, size)
         return self.served_by(location).open_input(location, size)
 
-    def open_to_copy(self, location: str) -> BinaryIO:
+    def open_to_copy(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Open a file to copy it; the caller closes it.
 
         On local disks a link of another user is not followed: a private file would be copied.
+
+        Args:
+            location: The file.
+            size: Length in bytes; see `open_input`.
         """
-        return self.served_by(location).open_to_copy(location)
+        return self.served_by(location).open_to_copy(location, size)
+
+    def to_copy(self) -> Self:
+        """Return an object for the same files, whose `open_input` opens them as `open_to_copy`.
+
+        What writes rows of files again, into other files, reads them by it.
+        """
+        found = copy(self)
+        state = found.__dict__
+        state.update(_open=self._open, _companions=self._companions, _copies=True)
+        return found
 
     def create(self, location: str, data: bytes) -> None:
         """Create a file, and the folders above it.

@@ -96,10 +96,9 @@ class FileSystem(ABC):
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Open a seekable file; see `FileIO.open_input`."""
 
-    def open_to_copy(self, location: str) -> BinaryIO:
+    def open_to_copy(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Open a file to copy it; see `FileIO.open_to_copy`."""
-        file: BinaryIO = self.open_input(location)
-        return file
+        return self.open_input(location, size)
 
     @abstractmethod
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:

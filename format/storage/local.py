@@ -44,6 +44,7 @@ _STORAGE_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _UPWARD = re.compile(r"/\.\.(?:/|$)")
 _MOST_LINKS = 40
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_DESCRIPTORS = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 # a folder that may be searched but not listed can be part of a path
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 # Some network file systems cannot sync folders.
@@ -108,17 +109,11 @@ class LocalFileSystem(FileSystem):
             # pyarrow would encode a text as UTF-8, whatever the names of files are encoded in
             return pa.OSFile(os.fsencode(_local_path(location)), "rb")
 
-    def open_to_copy(self, location: str) -> BinaryIO:
+    def open_to_copy(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """Implement `FileIO.open_to_copy`."""
         with _failures("copy", location):
             _regular(location)
-            file = open(_opened_file(_local_path(location)), "rb")  # noqa: SIM115 - the caller's
-            try:
-                _checked(os.fstat(file.fileno()), location)
-            except BaseException:
-                file.close()
-                raise
-            return file
+            return _arrow_file(_opened_file(_local_path(location)), location)
 
     def create(self, location: str, data: bytes) -> None:
         """Implement `FileIO.create`."""
@@ -412,6 +407,21 @@ def _as_utf_8(path: str) -> str:
             f"The name of {os.fsencode(path)!r} is not UTF-8, so that pyarrow cannot open it",
             hint="Rename it.",
         ) from error
+
+
+def _arrow_file(descriptor: int, location: str) -> pa.NativeFile:
+    """Return Arrow's file of a descriptor, which is closed; FileIOError if it is not a file."""
+    import pyarrow as pa
+
+    try:
+        _checked(os.fstat(descriptor), location)
+        # by its own name it could be another file by now
+        with suppress(FileNotFoundError):
+            return pa.OSFile(f"{_DESCRIPTORS}/{descriptor}", "rb")
+        # no /proc is mounted
+        return pa.PythonFile(open(os.dup(descriptor), "rb"), mode="r")
+    finally:
+        os.close(descriptor)
 
 
 def _regular(location: str) -> os.stat_result:

@@ -21,7 +21,7 @@ from icecomb.catalog.commit import commit_status
 from icecomb.catalog.commit.commit_status import CommitState
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
-from icecomb.format.errors import CommitFailedError, ValidationError
+from icecomb.format.errors import CommitFailedError, FileIOError, ValidationError
 from icecomb.format.operation.expiry.garbage_list import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.spec.metadata_file import write_metadata
@@ -289,6 +289,60 @@ def test_a_rewrite_tells_which_rows_of_other_folders_it_copies(
     rewrite(options={"rewrite-all": "true"}, dry_run=dry_run)
     said = f"copies the rows of 1 files outside of the table's folders: file:{tmp_path} (1) into"
     assert f"db.t: a rewrite {said}" in caplog.text
+
+
+UPDATED = pa.table({"id": [4711, 1], "text": ["new", "new"]})
+COPIES = {
+    "rewrite": lambda t: t.maintenance.rewrite_data_files(options={"rewrite-all": "true"}),
+    "copied row groups": lambda t: t.maintenance.rewrite_data_files(
+        options={"rewrite-all": "true", "copy": "require"}
+    ),
+    "delete": lambda t: t.delete("id = 4711"),
+    "upsert": lambda t: t.upsert(UPDATED, ["id"]),
+    "merge": lambda t: (
+        t.merge(UPDATED, on=["id"]).when_matched_update({"text": "s.text"}).execute()
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("copies", COPIES)
+def test_rows_behind_a_link_of_another_user_are_not_copied(
+    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: str, mode: str
+) -> None:
+    if (copies, mode) == ("delete", "merge-on-read"):
+        pytest.skip("copies no rows")
+    rows = pa.table({"id": [4711, 4712, 1], "text": ["own", "own", "own"]})
+    modes = {f"write.{name}.mode": mode for name in ("delete", "update", "merge")}
+    modes["icecomb.maintenance.copy-min-row-group-bytes"] = "1"
+    linked = table.catalog.create_table("db.linked", rows.schema, properties=modes)
+    linked.append(rows)
+    [path] = linked.inspect.files()["file_path"].to_pylist()
+    file, private = Path(path.removeprefix("file:")), tmp_path / "private.parquet"
+    file.rename(private)
+    file.symlink_to(private)
+    give_away(file, monkeypatch)
+    before = linked.metadata_location
+    assert linked.scan().to_arrow().num_rows == 3
+    with pytest.raises(FileIOError, match=r"a link of another user|Cannot copy"):
+        COPIES[copies](linked)
+    assert linked.refresh().metadata_location == before
+    file.unlink()
+    file.symlink_to(private)
+    monkeypatch.undo()
+    COPIES[copies](linked)
+    assert linked.metadata_location != before
+
+
+def test_a_rewrite_tells_which_rows_it_copies_by_links(
+    table: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = table.inspect.files()["file_path"].to_pylist()[0]
+    file = Path(path.removeprefix("file:"))
+    file.rename(tmp_path / "private.parquet")
+    file.symlink_to(tmp_path / "private.parquet")
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}, dry_run=True)
+    assert "copies the rows of 1 files outside of the table's folders" in caplog.text
 
 
 class Neighbor:

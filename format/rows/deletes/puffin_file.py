@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, BinaryIO, Final
 
 from icecomb.format.avro.container import damage_of, unpacked
@@ -62,6 +63,8 @@ class Blob:
             "offset": self.offset,
             "length": self.length,
         }
+        if self.codec is not None:
+            shown["compression-codec"] = self.codec
         return shown | ({"properties": dict(self.properties)} if self.properties else {})
 
 
@@ -89,8 +92,9 @@ class PuffinWriter:
         *,
         snapshot_id: int = -1,
         sequence_number: int = -1,
+        codec: str | None = None,
     ) -> Blob:
-        """Write a blob, not compressed."""
+        """Write a blob; `codec` names what its content is compressed with already."""
         blob = Blob(
             type=kind,
             fields=tuple(fields),
@@ -99,6 +103,7 @@ class PuffinWriter:
             offset=self._size,
             length=len(content),
             properties=dict(properties),
+            codec=codec,
         )
         self._write(content)
         self._blobs.append(blob)
@@ -127,11 +132,16 @@ class PuffinWriter:
 
 
 class PuffinReader:
-    """A reader of a Puffin file."""
+    """A reader of a Puffin file, whose blobs must not overlap.
+
+    A small file could otherwise stand for any number of bytes; the limit of what is unpacked is
+    that of all blobs together.
+    """
 
     def __init__(self, content: bytes, path: str) -> None:
         self._content = content
         self._path = path
+        self._left = unpacked_bytes()
         try:
             self.blobs = tuple(Blob.from_json(each) for each in self._footer()["blobs"])
         except (
@@ -139,13 +149,20 @@ class PuffinReader:
             RecursionError, MemoryError,
         ) as error:  # fmt: skip
             raise self._damaged(f"its footer cannot be read: {damage_of(error)}") from error
+        ranges = sorted((blob.offset, blob.offset + blob.length) for blob in self.blobs)
+        if any(start < end for (_, end), (start, _) in pairwise(ranges)):
+            raise self._damaged("its blobs overlap")
 
-    def content(self, blob: Blob) -> bytes:
-        """Return the bytes of a blob, unpacked."""
+    def stored(self, blob: Blob) -> bytes:
+        """Return the bytes of a blob as they are in the file."""
         end = blob.offset + blob.length
         if not len(_MAGIC) <= blob.offset <= end <= len(self._content):
             raise self._damaged(f"its blob of type {blob.type} is not in the file")
-        found = self._content[blob.offset : end]
+        return self._content[blob.offset : end]
+
+    def content(self, blob: Blob) -> bytes:
+        """Return the bytes of a blob, unpacked."""
+        found = self.stored(blob)
         if blob.codec is None:
             return found
         if blob.codec not in _CODECS:
@@ -155,9 +172,11 @@ class PuffinReader:
                 path=self._path,
             )
         try:
-            return unpacked(found, blob.codec, unpacked_bytes())
+            content = unpacked(found, blob.codec, self._left)
         except (ValueError, MemoryError) as error:
             raise self._damaged(f"a blob cannot be unpacked: {damage_of(error)}") from error
+        self._left -= len(content)
+        return content
 
     def _footer(self) -> Mapping[str, Any]:
         length, flags, magic = _TRAILER.unpack(self._content[-_TRAILER.size :])

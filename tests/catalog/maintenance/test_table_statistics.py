@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import datasketches
 import pyarrow as pa
 import pytest
+import zstandard
 from maintained_table import delete_by_value, interrupting
 from pyiceberg.table import StaticTable
 
@@ -31,6 +34,7 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 from icecomb.format.statistics.column_sketches import ColumnSketches
+from tests.peers.other_user import give_away
 
 SCHEMA = Schema(
     NestedField(1, "id", IntegerType()),
@@ -206,6 +210,73 @@ def test_without_the_older_file_all_rows_are_read(lake, damage):
     assert progress.rows == 50
     assert "older statistics are not used" in progress.said[0]
     assert distinct(table)["id"] == 50
+
+
+def with_blobs(table, *blobs):
+    """A table's statistics file made anew: blobs of a type unknown here, over the same bytes."""
+    told = table.metadata.statistics[0]
+    path = Path(told["statistics-path"].removeprefix("file://"))
+    content = zstandard.ZstdCompressor().compress(b"not icecomb's")
+    shown = [
+        {
+            "type": "x",
+            "fields": [99],
+            "snapshot-id": told["snapshot-id"],
+            "sequence-number": 1,
+            "offset": offset,
+            "length": len(content),
+            "compression-codec": "zstd",
+        }
+        for offset in blobs
+    ]
+    footer = json.dumps({"blobs": shown}).encode()
+    tail = b"PFA1" + footer + struct.pack("<i", len(footer)) + bytes(4) + b"PFA1"
+    path.write_bytes(b"PFA1" + content * 2 + tail)
+    return path, content
+
+
+def kept(table):
+    """The bytes of the blobs that a new computation takes over, and what it says."""
+    progress = RowsRead()
+    made = table.maintenance.compute_table_stats(progress=progress).statistics_file
+    reader = PuffinReader(table.io.read(made), made)
+    own = [blob for blob in reader.blobs if blob.type == "x"]
+    return [(blob.codec, reader.stored(blob), reader.content(blob)) for blob in own], progress.said
+
+
+def test_blobs_of_others_are_taken_over_as_they_are_stored(lake):
+    table = new_table(lake, (0, 4))
+    compute(table)
+    _, content = with_blobs(table, 4)
+    assert kept(table) == ([("zstd", content, b"not icecomb's")], [])
+
+
+def test_blobs_that_overlap_are_not_taken_over(lake):
+    """A small file could otherwise stand for any number of bytes."""
+    table = new_table(lake, (0, 4))
+    compute(table)
+    with_blobs(table, 4, 5)
+    found, [said] = kept(table)
+    assert found == []
+    assert "its blobs overlap" in said
+
+
+@pytest.mark.parametrize("by", ["path", "link"])
+def test_a_private_statistics_file_is_not_taken_over(lake, tmp_path, monkeypatch, by):
+    """Whoever writes to the table's folder names it there, or links to it."""
+    table = new_table(lake, (0, 4))
+    compute(table)
+    path, _ = with_blobs(table, 4)
+    path.rename(tmp_path / "private.stats")
+    if by == "link":
+        path.symlink_to(tmp_path / "private.stats")
+        give_away(path, monkeypatch)
+    else:
+        told = {**table.metadata.statistics[0], "statistics-path": f"{tmp_path}/private.stats"}
+        table.update_statistics().set_statistics(told).commit()
+    found, [said] = kept(table)
+    assert found == []
+    assert ("outside of the table's folders" if by == "path" else "Cannot copy") in said
 
 
 def test_an_older_snapshot_has_its_own_columns(lake):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError
+from icecomb.format.storage import local
 from icecomb.format.storage.file_io import FileIO
 
 KINDS = {"FIFO": "a FIFO", "socket": "a socket", "device": "a device", "link": "a FIFO"}
@@ -141,6 +142,16 @@ def test_a_file_that_is_exchanged_after_it_was_looked_at_is_refused(
         with pytest.raises(FileIOError, match=r"it is a (device|FIFO), not a file"):
             ask(str(place))
         monkeypatch.undo()
+
+
+def test_a_file_is_copied_without_names_of_descriptors_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_DESCRIPTORS", str(tmp_path / "proc"))
+    (tmp_path / "file").write_bytes(b"content")
+    with FileIO({}).open_to_copy(str(tmp_path / "file")) as stream:
+        assert stream.size() == 7
+        assert stream.read_at(4, 3) == b"tent"
 
 
 def test_a_file_that_grows_while_it_is_read_is_read_to_its_end(

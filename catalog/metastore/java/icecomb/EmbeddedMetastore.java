@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.security.SecureRandom;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -34,6 +35,7 @@ import org.apache.thrift.server.TServerEventHandler;
 import org.apache.thrift.server.TThreadPoolServer;
 import org.apache.thrift.transport.TServerSocket;
 import org.apache.thrift.transport.TTransport;
+import org.apache.thrift.transport.TTransportException;
 
 /**
  * A Hive metastore 2.3 for one warehouse folder, on the loopback address and for its owner only.
@@ -53,6 +55,11 @@ public final class EmbeddedMetastore {
   private static final String UNPLACED = "file:/icecomb-unplaced-warehouse";
 
   private static final String TABLES_EXIST = "X0Y32";
+
+  /** Below the ports that operating systems hand out (Linux: from 32768, others: from 49152). */
+  private static final int FIRST_PORT = 20000;
+
+  private static final int LAST_PORT = 32767;
 
   private final HiveConf conf;
   private final Path state;
@@ -129,8 +136,7 @@ public final class EmbeddedMetastore {
     IHMSHandler handler = newHandler(conf, name);
     Admission admission =
         new Admission(onlyToken(), conf.getVar(HiveConf.ConfVars.METASTOREWAREHOUSE));
-    TServerSocket socket =
-        new TServerSocket(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0));
+    TServerSocket socket = listen();
     TThreadPoolServer server =
         new TThreadPoolServer(
             new TThreadPoolServer.Args(socket)
@@ -160,6 +166,19 @@ public final class EmbeddedMetastore {
     server.serve();
     end();
     System.exit(0);
+  }
+
+  /** Listens where another program that asks for any free port later does not come to stand by chance. */
+  private static TServerSocket listen() throws Exception {
+    InetAddress loopback = InetAddress.getByName("127.0.0.1");
+    for (int port : new SecureRandom().ints(20, FIRST_PORT, LAST_PORT + 1).toArray()) {
+      try {
+        return new TServerSocket(new InetSocketAddress(loopback, port));
+      } catch (TTransportException e) {
+        // another program has it
+      }
+    }
+    return new TServerSocket(new InetSocketAddress(loopback, 0));
   }
 
   private Token<?> onlyToken() throws IOException {

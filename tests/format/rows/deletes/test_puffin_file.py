@@ -71,6 +71,18 @@ def test_blobs_and_footers_are_unpacked(codec):
         assert reader.content(reader.blobs[0]) == b"abc" * 1000
 
 
+def test_the_limit_of_what_is_unpacked_is_that_of_all_blobs(monkeypatch):
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "1")
+    content = packed(bytes(600 << 10), "zstd")
+    blob = json.loads(footer_of(len(content), "zstd"))["blobs"][0]
+    footer = json.dumps({"blobs": [blob, {**blob, "offset": 4 + len(content)}]}).encode()
+    reader = PuffinReader(with_footer(content * 2, footer), "a.stats")
+    first, second = reader.blobs
+    assert reader.content(first) == bytes(600 << 10)
+    with pytest.raises(CorruptFileError, match="a blob cannot be unpacked"):
+        reader.content(second)
+
+
 def test_an_unknown_codec_is_refused_by_name():
     reader = PuffinReader(with_footer(b"abc", footer_of(3, "brotli")), "a.stats")
     with pytest.raises(UnsupportedError, match=r"a\.stats is compressed with brotli"):
