@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from icecomb.format.errors import FileAlreadyExistsError, FileIOError
-from icecomb.format.storage import local
 from icecomb.format.storage.file_io import FileIO
 
 KINDS = {"FIFO": "a FIFO", "socket": "a socket", "device": "a device", "link": "a FIFO"}
@@ -147,7 +147,10 @@ def test_a_file_that_is_exchanged_after_it_was_looked_at_is_refused(
 def test_a_file_is_copied_without_names_of_descriptors_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "_DESCRIPTORS", str(tmp_path / "proc"))
+    def missing(name: str, mode: str) -> None:
+        raise FileNotFoundError(name, mode)
+
+    monkeypatch.setattr(pa, "OSFile", missing)
     (tmp_path / "file").write_bytes(b"content")
     with FileIO({}).open_to_copy(str(tmp_path / "file")) as stream:
         assert stream.size() == 7
