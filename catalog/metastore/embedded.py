@@ -311,6 +311,9 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex{8}
 # It warns about every table of every request that has no partition columns.
 logger.datanucleus.name = DataNucleus
 logger.datanucleus.level = error
+# It warns about what any user of the machine can do to a connection.
+logger.thrift.name = org.apache.thrift
+logger.thrift.level = error
 """
 
 

@@ -253,3 +253,77 @@ def test_strangers_are_hung_up_on_and_do_not_keep_it_alive(tmp_path):
         assert not (tmp_path / ".metastore" / "server.json").exists()
     finally:
         embedded.stop(tmp_path)
+
+
+CROWD = """
+import resource, socket, sys
+
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+crowd = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(1100)]
+print("here", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_crowd_that_says_nothing_keeps_the_owner_neither_out_nor_waiting(metastore):
+    before = metastore.log.read_bytes()
+    with subprocess.Popen(
+        [sys.executable, "-c", CROWD, str(metastore.port)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as crowd:  # fmt: skip
+        assert crowd.stdout.readline() == b"here\n"
+        with HiveClient(metastore.uri) as client:
+            assert client.server_name() == metastore.name
+            assert embedded.start(metastore.warehouse).pid == metastore.pid
+            assert "default" in client.databases()
+        crowd.stdin.close()
+    assert metastore.log.read_bytes() == before
+
+
+def test_many_of_the_owner_s_own_get_in_at_once(metastore):
+    def name(_):
+        with HiveClient(metastore.uri) as client:
+            return client.server_name()
+
+    with ThreadPoolExecutor(200) as pool:
+        assert set(pool.map(name, range(200))) == {metastore.name}
+
+
+def _call(fields):
+    return struct.pack(">II7sI", 0x80010001, 7, b"set_ugi", 0) + fields
+
+
+HOSTILE = {
+    "nested structs": _call(b"\x0c\x00\x09" * 20_000),
+    "nested lists": _call(b"\x0f\x00\x09" + b"\x0f\x00\x00\x00\x01" * 12_000),
+    "a long list": _call(b"\x0f\x00\x02\x0b\x7f\xff\xff\xff"),
+    "a negative list": _call(b"\x0f\x00\x02\x0b\xff\xff\xff\xff"),
+    "an unknown type": _call(b"\x7f\x00\x09"),
+    "a call cut off": _call(b"")[:9],
+    "no Thrift": b"GET / HTTP/1.1\r\n\r\n",
+    "another mechanism": b"\x01\x00\x00\x00\x05PLAIN\x02\x00\x00\x00\x00",
+    "no digest": b"\x01\x00\x00\x00\x0aDIGEST-MD5\x02\x00\x00\x00\x00\x02\x00\x00\x10\x00"
+    + b"," * 4096,
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_what_strangers_send_is_in_no_log(metastore, hostile):
+    before = metastore.log.read_bytes()
+    for resets in (False, True):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", metastore.port)) as stranger,
+        ):
+            stranger.sendall(hostile)
+            if resets:
+                linger = struct.pack("ii", 1, 0)
+                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            else:
+                stranger.shutdown(socket.SHUT_WR)
+                while stranger.recv(4096):
+                    pass
+    with HiveClient(metastore.uri) as client:
+        assert client.server_name() == metastore.name
+    assert metastore.log.read_bytes() == before

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.Base64;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -27,6 +28,7 @@ import org.apache.thrift.protocol.TBinaryProtocol;
 import org.apache.thrift.protocol.TMessage;
 import org.apache.thrift.protocol.TMessageType;
 import org.apache.thrift.protocol.TProtocol;
+import org.apache.thrift.protocol.TProtocolUtil;
 import org.apache.thrift.transport.TSocket;
 import org.apache.thrift.transport.TTransport;
 import org.apache.thrift.transport.TTransportException;
@@ -41,9 +43,17 @@ import org.apache.thrift.transport.layered.TFramedTransport;
  * a delegation token (they need {@code hive.metastore.sasl.enabled} and a token file); and, for clients that know no
  * SASL, {@code set_ugi} as the first call, with the token's password as a group.
  *
- * <p>A stranger gets little time and memory, and leaves nothing in the log.
+ * <p>A stranger gets little time and memory, and leaves nothing in the log. Of too many connections that are not
+ * admitted the oldest is closed, so that the owner, who is admitted in milliseconds, finds a place.
  */
 final class Admission {
+  /** The most connections that wait for admission at once. */
+  static final int MOST_WAITING = 256;
+
+  /** Time that each has: the owner's clients may come in crowds; 1,000 strangers before them pass in two seconds. */
+  private static final long FAIR_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+
+  private static final int DEEPEST = 64;
   private static final int LONGEST_MESSAGE = 1 << 14;
   private static final int LONGEST_FRAME = 256 << 20;
   private static final long NANOS = TimeUnit.SECONDS.toNanos(10);
@@ -59,11 +69,15 @@ final class Admission {
   private final String refusal;
   private final ThreadLocal<TTransport> admitted = new ThreadLocal<>();
 
+  /** What waits for admission, the oldest first, by the time of its beginning. */
+  private final Map<Socket, Long> waiting = new LinkedHashMap<>();
+
   /**
    * @param token the owner's token
    * @param warehouse the folder that is served, for messages
    */
   Admission(Token<?> token, String warehouse) {
+    TProtocolUtil.setMaxSkipDepth(DEEPEST);
     this.secret = token.getPassword();
     this.user = Base64.getEncoder().encodeToString(token.getIdentifier());
     this.password = Base64.getEncoder().encodeToString(secret).toCharArray();
@@ -71,6 +85,29 @@ final class Admission {
         String.format(
             "the metastore of %s belongs to %s: it requires the token in its folder .metastore",
             warehouse, System.getProperty("user.name"));
+  }
+
+  /** Makes room for a connection that is not admitted yet. */
+  void expect(Socket plug) throws TTransportException {
+    synchronized (waiting) {
+      while (waiting.size() >= MOST_WAITING) {
+        Map.Entry<Socket, Long> oldest = waiting.entrySet().iterator().next();
+        long left = oldest.getValue() + FAIR_NANOS - System.nanoTime();
+        try {
+          if (left > 0) {
+            TimeUnit.NANOSECONDS.timedWait(waiting, left);
+          } else {
+            waiting.remove(oldest.getKey());
+            oldest.getKey().close();
+          }
+        } catch (IOException e) {
+          // it is gone
+        } catch (InterruptedException e) {
+          throw new TTransportException(e);
+        }
+      }
+      waiting.put(plug, System.nanoTime());
+    }
   }
 
   /** Admits a connection, or throws. Thrift asks for the two directions of one connection, one after the other. */
@@ -99,6 +136,7 @@ final class Admission {
 
   private TTransport admit(TSocket connection) throws TTransportException {
     Door door = new Door(connection);
+    Socket plug = connection.getSocket();
     try {
       byte first = door.first();
       TTransport found = connection;
@@ -109,16 +147,20 @@ final class Admission {
         introduce(door);
       }
       connection.setTimeout(0);
-      Socket plug = connection.getSocket();
       return new TUGIContainingTransport(found) {
         @Override
         public Socket getSocket() {
           return plug;
         }
       };
-    } catch (TException | IOException | RuntimeException e) {
+    } catch (TException | IOException | RuntimeException | StackOverflowError e) {
       // Thrift's server ignores this kind of exception: a stranger must not fill the log.
       throw new TTransportException(TTransportException.END_OF_FILE, "not admitted", e);
+    } finally {
+      synchronized (waiting) {
+        waiting.remove(plug);
+        waiting.notifyAll();
+      }
     }
   }
 

@@ -34,6 +34,7 @@ import org.apache.thrift.server.ServerContext;
 import org.apache.thrift.server.TServerEventHandler;
 import org.apache.thrift.server.TThreadPoolServer;
 import org.apache.thrift.transport.TServerSocket;
+import org.apache.thrift.transport.TSocket;
 import org.apache.thrift.transport.TTransport;
 import org.apache.thrift.transport.TTransportException;
 
@@ -60,6 +61,9 @@ public final class EmbeddedMetastore {
   private static final int FIRST_PORT = 20000;
 
   private static final int LAST_PORT = 32767;
+
+  /** A longer queue than strangers have in a moment: who finds it full tries again a second later. */
+  private static final int BACKLOG = 1000;
 
   private final HiveConf conf;
   private final Path state;
@@ -136,7 +140,7 @@ public final class EmbeddedMetastore {
     IHMSHandler handler = newHandler(conf, name);
     Admission admission =
         new Admission(onlyToken(), conf.getVar(HiveConf.ConfVars.METASTOREWAREHOUSE));
-    TServerSocket socket = listen();
+    TServerSocket socket = listen(admission);
     TThreadPoolServer server =
         new TThreadPoolServer(
             new TThreadPoolServer.Args(socket)
@@ -146,7 +150,7 @@ public final class EmbeddedMetastore {
                 .protocolFactory(new TBinaryProtocol.Factory())
                 .inputProtocolFactory(new TBinaryProtocol.Factory(true, true, 256L << 20, -1))
                 .minWorkerThreads(4)
-                .maxWorkerThreads(1000));
+                .maxWorkerThreads(1000 + Admission.MOST_WAITING));
     server.setServerEventHandler(new Connections());
     ScheduledExecutorService clock =
         Executors.newScheduledThreadPool(
@@ -169,16 +173,29 @@ public final class EmbeddedMetastore {
   }
 
   /** Listens where another program that asks for any free port later does not come to stand by chance. */
-  private static TServerSocket listen() throws Exception {
+  private static TServerSocket listen(Admission admission) throws Exception {
     InetAddress loopback = InetAddress.getByName("127.0.0.1");
     for (int port : new SecureRandom().ints(20, FIRST_PORT, LAST_PORT + 1).toArray()) {
       try {
-        return new TServerSocket(new InetSocketAddress(loopback, port));
+        return listen(admission, new InetSocketAddress(loopback, port));
       } catch (TTransportException e) {
         // another program has it
       }
     }
-    return new TServerSocket(new InetSocketAddress(loopback, 0));
+    return listen(admission, new InetSocketAddress(loopback, 0));
+  }
+
+  private static TServerSocket listen(Admission admission, InetSocketAddress address)
+      throws TTransportException {
+    return new TServerSocket(
+        new TServerSocket.ServerSocketTransportArgs().bindAddr(address).backlog(BACKLOG)) {
+      @Override
+      public TSocket accept() throws TTransportException {
+        TSocket accepted = super.accept();
+        admission.expect(accepted.getSocket());
+        return accepted;
+      }
+    };
   }
 
   private Token<?> onlyToken() throws IOException {
