@@ -34,6 +34,9 @@ IDLE_S: Final = 600
 START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 15.0
 ANSWER_TIMEOUT_S: Final = 5.0
+ANSWER_TRIES: Final = 3
+"""How often a server may fail to answer until it is replaced."""
+ANSWER_PAUSE_S: Final = 1.0
 _MAIN: Final = "icecomb.EmbeddedMetastore"
 _JVM: Final = (
     "-Xmx256m",
@@ -70,7 +73,7 @@ def start(
         return found
     folder.make()
     with folder.lock(START_TIMEOUT_S + STOP_TIMEOUT_S):
-        if found := _running(folder):
+        if found := _running(folder, ANSWER_TRIES):
             return found
         return _launch(folder, idle_s)
 
@@ -94,18 +97,23 @@ def stop(warehouse: str | os.PathLike[str] | None = None) -> bool:
     return True
 
 
-def _running(folder: MetastoreFolder) -> RunningMetastore | None:
+def _running(folder: MetastoreFolder, tries: int = 1) -> RunningMetastore | None:
     """Return the announced server, if it answers with its name."""
-    server = folder.announced()
-    if server is None or not _alive(server.pid) or not _answers(server):
-        return None
-    publish(server)
-    return server
+    for attempt in range(tries):
+        time.sleep(ANSWER_PAUSE_S if attempt else 0)
+        server = folder.announced()
+        # whoever has the port of one that ended may let its clients wait: it is not asked
+        if server is None or not _is_ours(server):
+            return None
+        if _answers(server):
+            publish(server)
+            return server
+    return None
 
 
 def _is_ours(server: RunningMetastore) -> bool:
     """Return whether the announced pid is the server and may be ended."""
-    return _alive(server.pid) and (server.name in _command_line(server.pid) or _answers(server))
+    return _alive(server.pid) and server.name in _command_line(server.pid)
 
 
 def _launch(folder: MetastoreFolder, idle_s: int) -> RunningMetastore:
@@ -289,7 +297,8 @@ def _answers(server: RunningMetastore) -> bool:
     from icecomb.catalog.hive.thrift.client import HiveClient
     from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 
-    timeout = {"hive.metastore.client.socket.timeout": f"{ANSWER_TIMEOUT_S}s"}
+    names = ("hive.metastore.client.socket.timeout", "hive.metastore.client.connect.timeout-s")
+    timeout = dict.fromkeys(names, f"{ANSWER_TIMEOUT_S}s")
     try:
         settings = ConnectionSettings.of({**server.client_settings, **timeout})
         with HiveClient(server.uri, settings) as client:

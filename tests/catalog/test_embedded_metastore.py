@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import java, load_catalog, metastore
+from icecomb.catalog.configuration.metastore_folder import MetastoreFolder
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.metastore import embedded, server_jar
 from icecomb.format.errors import ConfigurationError, JavaError, MissingDependencyError
@@ -142,28 +143,32 @@ def test_it_ends_when_nobody_is_connected_and_not_before(warehouse):
 
 
 @pytest.fixture
-def stale(warehouse, monkeypatch):
-    """The port in a state file that holds our own pid; somebody else listens there, and is silent."""
-    _state(warehouse).parent.mkdir(parents=True)
-    monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.3)
+def stale(warehouse):
+    """A listener at the port in a state file that holds our own pid: somebody else's, who is silent."""
+    warehouse.mkdir()
+    folder = MetastoreFolder(warehouse)
+    folder.make()
+    folder.write_token()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         content = {"pid": os.getpid(), "port": port, "token": "icecomb-stale"}
         _state(warehouse).write_text(json.dumps(content))
-        yield port
+        yield taken
 
 
 def test_a_stale_state_file_with_a_port_that_is_taken_is_seen_through(warehouse, stale):
     assert metastore.status(warehouse) is None
     assert not metastore.stop(warehouse), "our own pid is in the file, and it must live"
+    stale.settimeout(0)
+    with pytest.raises(BlockingIOError):  # who is there could keep us waiting
+        stale.accept()
 
 
 @pytest.mark.full("starts another metastore")
-def test_a_metastore_starts_beside_a_stale_state_file(warehouse, stale, monkeypatch):
-    monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 5)
+def test_a_metastore_starts_beside_a_stale_state_file(warehouse, stale):
     running = metastore.start(warehouse)
     assert running.pid != os.getpid()
-    assert running.port != stale
+    assert running.port != stale.getsockname()[1]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}'])
@@ -179,6 +184,18 @@ def test_a_metastore_that_hangs_is_replaced(warehouse, monkeypatch):
     os.kill(hanging.pid, signal.SIGSTOP)
     monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
     monkeypatch.setattr(embedded, "STOP_TIMEOUT_S", 3)
+    began = time.monotonic()
+    assert metastore.status(warehouse) is None
+    assert time.monotonic() - began < 5, "a step of the login has three times that"
+    # one that hangs for some seconds is not ended: it may have tables open
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(metastore.start, warehouse)
+        time.sleep(4)
+        os.kill(hanging.pid, signal.SIGCONT)
+        monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 5)
+        assert waiting.result() == hanging
+    monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
+    os.kill(hanging.pid, signal.SIGSTOP)
     running = metastore.start(warehouse)
     assert running.pid != hanging.pid
     assert _ended(hanging.pid)
