@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import JavaError
-from icecomb.format.private_path import may_be_written, open_part
+from icecomb.format.private_path import make_private, may_be_written, open_part
 from icecomb.format.process import is_own
 
 MINIMUM_VERSION: Final = 17
@@ -91,12 +91,14 @@ def private_cache(name: str) -> Path:
     folder = Path(os.path.normpath(user_cache_path("icecomb").absolute() / name))
     hint = "Take others' right to write there away, or point XDG_CACHE_HOME at a folder of yours."
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in (folder, folder.parent):
-            found = each.lstat()
-            if found.st_uid == os.geteuid() and may_be_written(each, found):
-                each.chmod(0o700)
-        part = open_part(folder)
+        part = make_private(folder.parent.parent)
+        for each in (folder.parent, folder):
+            if part is None:
+                each.mkdir(mode=0o700, exist_ok=True)
+                found = each.lstat()
+                if found.st_uid == os.geteuid() and may_be_written(each, found):
+                    each.chmod(0o700)
+                part = open_part(each)
     except OSError as error:
         raise JavaError(f"{folder} cannot be used: {error.strerror or error}", hint=hint) from error
     if part is not None:

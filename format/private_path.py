@@ -38,6 +38,20 @@ def open_part(path: Path) -> Path | None:
     return None
 
 
+def make_private(folder: Path) -> Path | None:
+    """Make a folder, for this user alone, and those above it; return its open part, if it has one.
+
+    Nothing is made where others could exchange what is above it; see `open_part`.
+    """
+    part = open_part(folder)
+    for each in (*reversed(folder.parents), folder):
+        if part is None and not each.exists():
+            # those that `mkdir(parents=True)` made would be open as the umask says
+            each.mkdir(mode=0o700, exist_ok=True)
+            part = open_part(each)
+    return part
+
+
 def may_be_written(path: Path | int, status: os.stat_result) -> bool:
     """Return whether others than its owner and root may write to a file or folder.
 

@@ -35,7 +35,7 @@ from icecomb.catalog.configuration.warehouse import (
     warehouse_text,
 )
 from icecomb.format.errors import ConfigurationError, FileAlreadyExistsError, MetastoreError
-from icecomb.format.private_path import open_part
+from icecomb.format.private_path import make_private, open_part
 from icecomb.format.process import is_alive, is_own
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 from icecomb.format.storage.local import LocalFileSystem
@@ -141,10 +141,7 @@ class MetastoreFolder:
     def make(self) -> None:
         """Create the folder, for its owner only."""
         try:
-            # those that `mkdir(parents=True)` made would be open as the umask says
-            for folder in (*reversed(self.home.parents), self.home):
-                if not folder.exists():
-                    folder.mkdir(mode=0o700, exist_ok=True)
+            self._check_part(make_private(self.home))
             self._check_owner()
             self._check_sign()
             self.home.chmod(0o700)
@@ -217,15 +214,17 @@ class MetastoreFolder:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             home = self.home.lstat()
             is_open = not stat.S_ISDIR(home.st_mode) or home.st_mode & _OPEN
-            part = self.home if is_open else open_part(self.home)
-            if part is not None:
-                raise ConfigurationError(
-                    f"{part} is a link, or others may write to it: the files of {self.home} are "
-                    "not believed",
-                    hint="Make it a folder of yours alone (chmod 700), name another warehouse, or "
-                    "point XDG_DATA_HOME at a folder of yours.",
-                    path=self.text,
-                )
+            self._check_part(self.home if is_open else open_part(self.home))
+
+    def _check_part(self, part: Path | None) -> None:
+        if part is not None:
+            raise ConfigurationError(
+                f"{part} is a link, or others may write to it: the files of {self.home} are not "
+                "believed",
+                hint="Make it a folder of yours alone (chmod 700), name another warehouse, or "
+                "point XDG_DATA_HOME at a folder of yours.",
+                path=self.text,
+            )
 
 
 def _owner(home: Path) -> int | None:

@@ -28,6 +28,24 @@ def test_it_is_made_for_the_user_alone_and_closed_if_it_was_open(cache: Path) ->
     assert java.private_cache("jars").stat().st_mode & 0o077 == 0
 
 
+def test_nothing_is_made_where_others_could_exchange_it(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir()
+    cache.chmod(0o777)
+    with pytest.raises(JavaError, match=f"{cache} is open to other users"):
+        java.private_cache("jars")
+    assert [*cache.iterdir()] == []
+    cache.chmod(0o1777)
+    elsewhere = cache.with_name("elsewhere")
+    elsewhere.mkdir()
+    (cache / "icecomb").symlink_to(elsewhere)
+    give_away(cache / "icecomb", monkeypatch)
+    with pytest.raises(JavaError, match="is open to other users"):
+        java.private_cache("jars")
+    assert [*elsewhere.iterdir()] == []
+
+
 @pytest.mark.parametrize("name", ["", "icecomb", "icecomb/jars"])
 def test_a_folder_of_another_user_is_not_used(
     cache: Path, monkeypatch: pytest.MonkeyPatch, name: str

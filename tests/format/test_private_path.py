@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from icecomb.format import private_path
-from icecomb.format.private_path import may_be_written, open_part
+from icecomb.format.private_path import make_private, may_be_written, open_part
 from tests.peers.other_user import SOMEBODY, give_away
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -51,6 +51,15 @@ def test_a_folder_that_everybody_writes_to_is_one_unless_it_is_sticky(place, tmp
     assert open_part(place) == folder
     folder.chmod(0o1777)
     assert open_part(place) is None
+
+
+def test_folders_are_made_for_the_user_alone_and_none_below_a_way_in(place, tmp_path):
+    place.parent.chmod(0o777)
+    assert make_private(place / "d") == place.parent
+    assert not place.exists()
+    place.parent.chmod(0o1777)
+    assert make_private(place / "d") is None
+    assert {each.stat().st_mode & 0o777 for each in (place, place / "d")} == {0o700}
 
 
 @pytest.mark.parametrize("part", ["a", "a/b"])

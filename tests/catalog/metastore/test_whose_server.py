@@ -22,6 +22,7 @@ from icecomb.catalog.configuration.metastore_folder import (
     publish,
     record,
 )
+from icecomb.catalog.configuration.warehouse import warehouse_folder
 from icecomb.catalog.hive.thrift import client
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
@@ -74,6 +75,23 @@ def test_a_folder_that_others_can_exchange_is_nobody_s_metastore(
     give_away(lake, monkeypatch)
     with pytest.raises(ConfigurationError, match="belongs to the user"):
         MetastoreFolder(lake)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_nothing_is_made_where_others_could_exchange_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, link: bool
+) -> None:
+    team, mine = tmp_path / "team", tmp_path / "mine"
+    team.mkdir()
+    mine.mkdir()
+    if link:
+        (team / "link").symlink_to(mine)
+    team.chmod(0o777)
+    monkeypatch.setenv("XDG_DATA_HOME", str(team / "link"))
+    with pytest.raises(ConfigurationError, match=f"{team} is a link, or others may write to it"):
+        MetastoreFolder(warehouse_folder("s3://bucket/lake")).make()
+    assert [*mine.iterdir()] == []
+    assert link or [*team.iterdir()] == []
 
 
 def test_a_name_that_any_command_has_is_no_server_s(tmp_path: Path) -> None:
