@@ -44,7 +44,7 @@ import org.apache.thrift.transport.layered.TFramedTransport;
  * SASL, {@code set_ugi} as the first call, with the token's password as a group.
  *
  * <p>A stranger gets little time and memory, and leaves nothing in the log. Of too many connections that are not
- * admitted the oldest is closed, so that the owner, who is admitted in milliseconds, finds a place.
+ * admitted the oldest is closed, so that the owner, who is admitted in milliseconds, gets in.
  */
 final class Admission {
   /** The most connections that wait for admission at once. */
