@@ -44,7 +44,7 @@ from icecomb.format.storage.object_store.s3_failure import (
     no_bucket,
     refused,
 )
-from icecomb.format.storage.object_store.s3_session import boto_session, limit_answers
+from icecomb.format.storage.object_store.s3_session import boto_session
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 if TYPE_CHECKING:
@@ -505,7 +505,6 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     # bodies are small and in memory: `Expect: 100-continue` would cost a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
     _look_for_region_once(client)
-    limit_answers(client)
     hide_secrets("botocore", "urllib3.connectionpool")
     return client
 

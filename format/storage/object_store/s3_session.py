@@ -30,8 +30,9 @@ def boto_session(settings: S3Settings) -> Any:
         profile_name=settings.profile,
         region_name=settings.region,
     )
+    _limit_clients(session._session)  # noqa: SLF001 - boto3 has no public way
     # those of the machine and of containers are asked without TLS
-    for provider in session._session.get_component("credential_provider").providers:  # noqa: SLF001 - boto3 has no public way
+    for provider in session._session.get_component("credential_provider").providers:  # noqa: SLF001 - as above
         for name in ("_role_fetcher", "_fetcher"):
             if http := getattr(getattr(provider, name, None), "_session", None):
                 _limit(http)
@@ -47,8 +48,8 @@ def boto_session(settings: S3Settings) -> Any:
         raise NoCredentialsError
     proxies = {"http": settings.proxy, "https": settings.proxy} if settings.proxy else None
 
-    def limited(service: str, **options: Any) -> Any:
-        client = session._session.create_client(  # noqa: SLF001 - boto3 has no public way
+    def configured(service: str, **options: Any) -> Any:
+        return session._session.create_client(  # noqa: SLF001 - as above
             service,
             **options,
             endpoint_url=settings.sts_endpoint,
@@ -56,28 +57,35 @@ def boto_session(settings: S3Settings) -> Any:
             verify=settings.ca_path,
             config=Config(proxies=proxies, connect_timeout=settings.connect_timeout_s),
         )
-        limit_answers(client)
-        return client
 
     fetcher = AssumeRoleCredentialFetcher(
-        client_creator=limited,
+        client_creator=configured,
         source_credentials=keys,
         role_arn=settings.role_arn,
         extra_args=dict(settings.role),
     )
     assumed: Any = get_session()
+    _limit_clients(assumed)
     assumed._credentials = DeferredRefreshableCredentials(  # noqa: SLF001 - as above
         method="assume-role", refresh_using=fetcher.fetch_credentials
     )
     return boto3.session.Session(botocore_session=assumed, region_name=session.region_name)
 
 
-def limit_answers(client: Any) -> None:
-    """Give the client's responses limits: of time, and of bytes unless they are files."""
-    _limit(client._endpoint.http_session)  # noqa: SLF001 - boto3 has no public way
+def _limit_clients(session: Any) -> None:
+    """Limit the responses of all clients that are made: botocore makes some, to get credentials."""
+    create = session.create_client
+
+    def created(*options: Any, **others: Any) -> Any:
+        client = create(*options, **others)
+        _limit(client._endpoint.http_session)  # noqa: SLF001 - boto3 has no public way
+        return client
+
+    session.create_client = created
 
 
 def _limit(http: Any) -> None:
+    """Limit the responses, in time, and in bytes unless they are files."""
     http._pool_classes_by_scheme.update(_timed_pools())  # noqa: SLF001 - as above
     send = http.send
 

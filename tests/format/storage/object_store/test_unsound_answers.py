@@ -354,11 +354,9 @@ def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
     assert server.sent < 64 << 20
 
 
-@pytest.mark.parametrize(
-    "variable", ["AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"]
-)
-def test_the_answer_of_the_machine_is_bounded(server, monkeypatch, tmp_path, variable):
-    monkeypatch.setattr(client, "ANSWER", 4 << 20)
+@pytest.fixture
+def without_keys(server, monkeypatch, tmp_path):
+    """Settings of S3 without keys, and a machine that has none."""
     for name in (
         "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY",
@@ -368,12 +366,43 @@ def test_the_answer_of_the_machine_is_bounded(server, monkeypatch, tmp_path, var
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setattr(client, "ANSWER", 4 << 20)
+    given = settings("s3", server.address)
+    return {name: given[name] for name in given if "key" not in name}
+
+
+@pytest.mark.parametrize(
+    "variable", ["AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"]
+)
+def test_the_answer_of_the_machine_is_bounded(server, monkeypatch, without_keys, variable):
     monkeypatch.setenv(variable, f"http://{server.address}/")
     server.answer = lambda *_: endless(200, **{"Content-Type": "application/json"})
-    given = settings("s3", server.address)
-    io = FileIO({name: given[name] for name in given if "key" not in name})
+    io = FileIO(without_keys)
     with contextlib.closing(io), pytest.raises(FileIOError, match="more than the"):
         io.exists("s3://b/p/x")
+    assert server.sent < 64 << 20
+
+
+@pytest.mark.parametrize("profile", ["pod", "team"])
+def test_the_answer_of_who_gives_keys_to_a_profile_is_bounded(
+    server, monkeypatch, tmp_path, without_keys, profile
+):
+    token = tmp_path / "token"
+    token.write_text("of the pod")
+    config = tmp_path / "config"
+    role = "role_arn = arn:aws:iam::123456789012:role/reader"
+    config.write_text(
+        f"[profile pod]\n{role}\nweb_identity_token_file = {token}\n"
+        f"[profile team]\n{role}\nsource_profile = own\n"
+        "[profile own]\naws_access_key_id = id\naws_secret_access_key = secret\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{server.address}")
+    server.answer = lambda *_: endless(200, **{"Content-Type": "text/xml"})
+    io = FileIO({**without_keys, "s3.profile-name": profile})
+    with contextlib.closing(io), pytest.raises(FileIOError, match="more than the"):
+        io.exists("s3://b/p/x")
+    assert {each.split()[0] for each in server.asked} == {"POST"}
     assert server.sent < 64 << 20
 
 
