@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -25,6 +24,7 @@ from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.input_limit import METADATA, check_json
 from icecomb.format.process import user_name
 from icecomb.format.property.property import one_line, without_secrets
+from icecomb.format.storage.anonymous import make_anonymous
 from icecomb.format.storage.delegation_token import (
     DelegationToken,
     find_tokens,
@@ -311,8 +311,8 @@ class HdfsSession:
         import requests
 
         session = self._equipped(requests.Session(), is_whole=False)
-        session.auth = _anonymous
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        # the URL from the name node contains a token for the data node
+        make_anonymous(session)
         return session
 
     def _equipped(self, session: requests.Session, *, is_whole: bool) -> requests.Session:
@@ -418,11 +418,6 @@ def _place(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     operation = re.search(r"\bop=(\w+)", parts.query)
     return f"{parts.netloc}{parts.path}", operation[1] if operation else ""
-
-
-def _anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Add no credentials: the URL from the name node contains a token for the data node."""
-    return request
 
 
 def _nowhere(_: requests.Response) -> str | None:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.log_filter import hide_secrets
+from icecomb.format.storage.anonymous import make_anonymous
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
     ObjectClient,
@@ -94,6 +95,7 @@ def _timed_session(**pool: Any) -> Session:
 
     hide_secrets("urllib3.connectionpool")
     session = Session()
+    make_anonymous(session)
     for scheme in ("https://", "http://"):
         session.mount(scheme, Adapter(**pool))
     return session

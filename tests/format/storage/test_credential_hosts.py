@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,12 +13,17 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+import requests
 from azure.core.credentials import AccessToken
 from azure.identity import DefaultAzureCredential
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.delegation_token import DelegationToken, token_file
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
+from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 from tests.peers.listener import Listener
 
 MARKER = "c2VjcmV0"
@@ -225,3 +231,39 @@ def test_a_bucket_names_no_host(store: str, asked: list[str]) -> None:
     io.close()
     assert asked
     assert [host for host in asked if not re.fullmatch(hosts, host)] == []
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps({"client_email": "a@b", "private_key": text, "token_uri": "{uri}"}))
+    return file
+
+
+@pytest.mark.parametrize("store", ["azure", "google"])
+def test_who_gives_tokens_gets_no_login_of_netrc_and_no_cookie(
+    store: str, listener: Listener, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key_file.parent / "netrc").write_text(f"default login me password {MARKER}")
+    monkeypatch.setenv("NETRC", str(key_file.parent / "netrc"))
+    uri = f"http://{listener.address}/token"
+    # so short that it is renewed for each request
+    token = {"access_token": "t", "token_type": "Bearer", "resource": "r", "expires_in": 1}
+    answer = json.dumps({**token, "expires_on": str(int(time.time()) + 1)}).encode()
+    kind = {"Content-Type": "application/json", "Set-Cookie": "kept=1"}
+    listener.answer = lambda *_: (200, kind, answer)
+    if store == "azure":
+        monkeypatch.setenv("IDENTITY_ENDPOINT", uri)
+        monkeypatch.setenv("IDENTITY_HEADER", "x")
+        signer = azure_signer(AzureSettings(account="a", managed=True))
+    else:
+        key_file.write_text(key_file.read_text().replace("{uri}", uri))
+        signer = google_signer(GoogleSettings(key_file=str(key_file)))
+    for _ in range(2):
+        signer(requests.Request("GET", "https://a.invalid/c").prepare())
+    signer.close()
+    assert len(listener.requests) >= 2
+    assert [text for text in listener.requests if "Authorization:" in text] == []
+    assert [text for text in listener.requests if "Cookie:" in text] == []
