@@ -9,6 +9,8 @@ from icecomb.format.printable_text import PrintableFormatter
 from icecomb.format.property.property import without_secrets
 
 _FORMATTER: Final = PrintableFormatter()
+_CALLS: Final = {"httpRequest", "httpResponse"}
+"""Attributes of the records of google-auth, for handlers that write more than messages."""
 
 
 class _SecretFilter(logging.Filter):
@@ -19,6 +21,8 @@ class _SecretFilter(logging.Filter):
         shown = without_secrets(text)
         if shown != text:
             record.msg, record.args = shown, ()
+        for name in _CALLS & vars(record).keys():
+            setattr(record, name, without_secrets(str(getattr(record, name))))
         if record.exc_info:
             record.exc_text = without_secrets(_FORMATTER.formatException(record.exc_info))
             record.exc_info = None

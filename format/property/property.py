@@ -37,12 +37,14 @@ _TOLD: Final = re.compile(
     r"(?:delegation|token|access_token|sig|(?:x-amz-)?signature|x-amz-security-token"
     r"|webidentitytoken)(?:=|%(?:25)*3d)"
     r"|(?<![\w-])(?:authorization|delegation|x-amz-security-token|x-amz-sso_bearer_token"
-    r"|webidentitytoken|secretaccesskey|(?:session|access|refresh|id)token|clientsecret"
+    r"|webidentitytoken|secretaccesskey|(?:session|access|refresh|id|subject)_?token"
+    r"|client_?secret|(?:(?:client_)?assertion|password)(?=[\"'=%])"
     r")[\"']?(?:: ?|=|%(?:25)*3d)(?:b?[\"'])?(?:\w+(?: |%(?:25)*20))?"
-    r"|<(?:SecretAccessKey|SessionToken|Token-\d+)>)[^\s&\"'<>,;)]+",
+    r"|<(?:SecretAccessKey|SessionToken|Token-\d+)>)([^\s&\"'<>,;)]+)",
     re.IGNORECASE,
 )
-"""Secrets in queries of WebHDFS, Azure and S3, in headers, and in answers of STS and SSO."""
+"""Secrets in queries of WebHDFS, Azure and S3, in headers, and in calls and answers of STS, SSO
+and OAuth: group 2, after their names."""
 _SHORTEST: Final = 8
 """Characters of the shortest secret that is looked for: a shorter one may be any word."""
 _REMEMBERED: Final = 100
@@ -230,6 +232,12 @@ def remember_secret(value: str | None) -> None:
             _KNOWN.pop(each, None)
         longest_first = sorted([*_KNOWN], key=len, reverse=True)
         _known = re.compile("|".join("".join(map(_spelled, each)) for each in longest_first))
+
+
+def remember_told(text: str) -> None:
+    """Let `without_secrets` hide the secrets of a text, which have names in it, also without."""
+    for found in _TOLD.finditer(text):
+        remember_secret(found[2])
 
 
 def _spelled(letter: str) -> str:

@@ -12,7 +12,7 @@ import re
 import ssl
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -20,7 +20,12 @@ from typing import Final
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
-from icecomb.format.property.property import one_line
+from icecomb.format.property.property import (
+    is_secret,
+    one_line,
+    remember_secret,
+    remember_told,
+)
 
 PART: int = 8 << 20
 """Bytes of a part of an upload, and of the buffer of a small file."""
@@ -28,6 +33,7 @@ PART: int = 8 << 20
 ReadPiece = Callable[[int], bytes]
 """Read up to N bytes of a response's body; none at its end."""
 
+_LOGINS: Final = {"authorization", "x-identity-header"}
 ANSWER: Final = 64 << 20
 """The most bytes of a response that is not a file: a page of a list has some MiB."""
 _PIECE: Final = 1 << 20
@@ -304,6 +310,18 @@ def is_untrusted(error: BaseException) -> bool:
 def told(text: str) -> str:
     """Return the first line of what a server says, printable and without secrets."""
     return one_line(text) or "no reason given"
+
+
+def remember_sent(headers: Mapping[str, str | bytes], body: object = None) -> None:
+    """Let no log and no error tell the secrets of a request for credentials, if a server does."""
+    for name, value in headers.items():
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        # that of AWS is a signature
+        if (name.lower() in _LOGINS or is_secret(name)) and not text.startswith("AWS"):
+            remember_secret(text.rpartition(" ")[2])
+    if isinstance(body, bytes):
+        body = body.decode(errors="replace")
+    remember_told(body if isinstance(body, str) else "")
 
 
 def whole_answer(read: ReadPiece, verb: str, location: str) -> bytes:

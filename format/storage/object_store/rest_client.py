@@ -31,6 +31,7 @@ from icecomb.format.storage.object_store.client import (
     in_range,
     is_untrusted,
     parsed,
+    remember_sent,
     torn,
     whole_answer,
 )
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 _CONNECT_S: Final = 10.0
 ANSWER_S: Final = 60.0
+_LOGGERS: Final = ("azure", "msal", "google")
+"""Some of these are made by the first call."""
 
 
 class Signer(ABC):
@@ -64,6 +67,11 @@ class Signer(ABC):
 def limited_session() -> Session:
     """Return a session for a library that gets credentials: answers end, in time and in bytes."""
 
+    def sent(request: PreparedRequest) -> PreparedRequest:
+        hide_secrets(*_LOGGERS)
+        remember_sent(request.headers, request.body)
+        return request
+
     def read(response: Response, **_: Any) -> None:
         request = response.request
         raw = partial(response.raw.read, decode_content=True)
@@ -72,7 +80,9 @@ def limited_session() -> Session:
             response._content = whole_answer(raw, str(request.method), str(request.url))  # noqa: SLF001
 
     # requests calls the hook before it reads the rest
+    hide_secrets(*_LOGGERS)
     session = _timed_session()
+    session.auth = sent
     session.hooks["response"].append(read)
     # what is sent to get credentials is for one host
     session.max_redirects = 0

@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import FileAlreadyExistsError, IcecombError, NoSuchFileError
-from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
 from icecomb.format.property.property import without_secrets
 from icecomb.format.storage.object_store.client import (
@@ -505,7 +504,6 @@ def _boto_client(session: Any, settings: S3Settings, at_once: int) -> BotoClient
     # bodies are small and in memory: `Expect: 100-continue` would cost a round trip for each
     client.meta.events.unregister("before-call.s3", add_expect_header)
     _look_for_region_once(client)
-    hide_secrets("botocore", "urllib3.connectionpool")
     return client
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
-from icecomb.format.property.property import remember_secret
-from icecomb.format.storage.object_store.client import whole_answer
+from icecomb.format.storage.object_store.client import remember_sent, whole_answer
 from icecomb.format.storage.time_limit import TimedResponse
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def boto_session(settings: S3Settings) -> Any:
     """Return a session of boto3 for the settings."""
     boto3 = optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
+    hide_secrets("botocore", "urllib3.connectionpool")
     session = boto3.session.Session(
         aws_access_key_id=settings.access_key,
         aws_secret_access_key=settings.secret_key,
@@ -78,21 +79,21 @@ def _limit_clients(session: Any) -> None:
 
     def created(*options: Any, **others: Any) -> Any:
         client = create(*options, **others)
-        _limit(client._endpoint.http_session)  # noqa: SLF001 - boto3 has no public way
+        is_store = client.meta.service_model.service_name == "s3"
+        _limit(client._endpoint.http_session, is_store=is_store)  # noqa: SLF001 - as above
         return client
 
     session.create_client = created
 
 
-def _limit(http: Any) -> None:
+def _limit(http: Any, *, is_store: bool = False) -> None:
     """Limit the responses, in time, and in bytes unless they are files."""
     http._pool_classes_by_scheme.update(_timed_pools())  # noqa: SLF001 - as above
     send = http.send
 
     def sent(request: Any) -> Any:
-        # that of a role or of the machine is renewed
-        token = request.headers.get("X-Amz-Security-Token")
-        remember_secret(token.decode() if isinstance(token, bytes) else token)
+        # that of a role or of the machine is renewed; STS and SSO get theirs in the body
+        remember_sent(request.headers, None if is_store else request.body)
         is_file, request.stream_output = request.stream_output, True
         found = send(request)
         if not is_file or found.status_code >= 300:

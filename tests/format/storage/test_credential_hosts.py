@@ -16,14 +16,13 @@ import pytest
 import requests
 from azure.core.credentials import AccessToken
 from azure.identity import DefaultAzureCredential
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.storage.delegation_token import DelegationToken, token_file
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
 from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
+from tests.peers.google_key import write_key_file
 from tests.peers.listener import Listener
 
 MARKER = "c2VjcmV0"
@@ -233,21 +232,12 @@ def test_a_bucket_names_no_host(store: str, asked: list[str]) -> None:
     assert [host for host in asked if not re.fullmatch(hosts, host)] == []
 
 
-@pytest.fixture
-def key_file(tmp_path: Path) -> Path:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    file = tmp_path / "key.json"
-    file.write_text(json.dumps({"client_email": "a@b", "private_key": text, "token_uri": "{uri}"}))
-    return file
-
-
 @pytest.mark.parametrize("store", ["azure", "google"])
 def test_who_gives_tokens_gets_no_login_of_netrc_and_no_cookie(
-    store: str, listener: Listener, key_file: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (key_file.parent / "netrc").write_text(f"default login me password {MARKER}")
-    monkeypatch.setenv("NETRC", str(key_file.parent / "netrc"))
+    (tmp_path / "netrc").write_text(f"default login me password {MARKER}")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     uri = f"http://{listener.address}/token"
     # so short that it is renewed for each request
     token = {"access_token": "t", "token_type": "Bearer", "resource": "r", "expires_in": 1}
@@ -259,8 +249,8 @@ def test_who_gives_tokens_gets_no_login_of_netrc_and_no_cookie(
         monkeypatch.setenv("IDENTITY_HEADER", "x")
         signer = azure_signer(AzureSettings(account="a", managed=True))
     else:
-        key_file.write_text(key_file.read_text().replace("{uri}", uri))
-        signer = google_signer(GoogleSettings(key_file=str(key_file)))
+        key_file = write_key_file(tmp_path / "key.json", uri)
+        signer = google_signer(GoogleSettings(key_file=key_file))
     for _ in range(2):
         signer(requests.Request("GET", "https://a.invalid/c").prepare())
     signer.close()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,6 +22,7 @@ from icecomb.format.log_filter import hide_secrets
 from icecomb.format.property.property import HIDDEN, is_secret, remember_secret, without_secrets
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
+from tests.peers.google_key import write_key_file
 from tests.peers.listener import Listener
 from tests.peers.ports import closed_port
 
@@ -263,3 +266,87 @@ def test_loggers_below_those_of_a_library_tell_no_secret(caplog: pytest.LogCaptu
         below.debug("<Token-0>%s</Token-0>", MARKER)
     assert HIDDEN in caplog.text
     assert MARKER not in caplog.text
+
+
+class Renewal(NamedTuple):
+    """How a store is asked whose credentials are renewed, and what is sent for them.
+
+    Attributes:
+        secret: A pattern, whose group is the secret in the request.
+    """
+
+    io: dict[str, str]
+    location: str
+    variables: dict[str, str]
+    secret: str
+
+
+ROLE = "arn:aws:iam::123456789012:role/reader"
+SOURCES = {
+    "a machine of Azure": Renewal(
+        {}, AZURE, {"IDENTITY_ENDPOINT": "http://{host}/x", "IDENTITY_HEADER": "aWRlbnRpdHk="},
+        "(?i)X-IDENTITY-HEADER: (.+)",
+    ),
+    "a key file of Google": Renewal(
+        {"fs.gs.auth.service.account.json.keyfile": "{key}"}, "gs://bucket/x", {}, "assertion=([^&']+)",
+    ),
+    "a web identity of AWS": Renewal(
+        {"s3.region": "us-east-1"}, "s3://bucket/x",
+        {
+            "AWS_ENDPOINT_URL_STS": "http://{host}", "AWS_ROLE_ARN": ROLE,
+            "AWS_WEB_IDENTITY_TOKEN_FILE": "{token}", "AWS_CONFIG_FILE": "{token}.none",
+            "AWS_SHARED_CREDENTIALS_FILE": "{token}.none",
+        },
+        "WebIdentityToken=([^&']+)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_secret_is_told_that_who_gives_tokens_repeats(
+    source: str,
+    told: SimpleNamespace,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case, secrets = SOURCES[source], []
+    json = '{"error": "x", "error_description": "what is %s?", "message": "what is %s?"}'
+    xml = "<ErrorResponse><Error><Code>Invalid</Code><Message>what is %s?</Message></Error></ErrorResponse>"
+
+    def answer(*_: str) -> Any:
+        found = re.search(case.secret, server.requests[-1])
+        secrets.append(found[1] if found else "")
+        body = (xml if "AWS" in source else json).replace("%s", secrets[-1])
+        return 400, {"Content-Type": "application/json"}, body.encode()
+
+    server = Listener(answer)
+    (tmp_path / "token").write_text("b2YgdGhlIHBvZA")
+    uri = f"http://{server.address}/token"
+    names = {
+        "{host}": server.address,
+        "{token}": str(tmp_path / "token"),
+        "{key}": write_key_file(tmp_path / "key.json", uri),
+    }
+
+    def named(values: dict[str, str]) -> dict[str, str]:
+        return {
+            key: re.sub(r"\{\w+\}", lambda found: names[found[0]], value)
+            for key, value in values.items()
+        }
+
+    # it sends records to no others unless it has its own
+    monkeypatch.setattr(logging.getLogger("google"), "handlers", [caplog.handler])
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in named(case.variables).items():
+        monkeypatch.setenv(variable, value)
+    said = used(Case(named(case.io), case.location), server.address)
+    server.close()
+    logged = told.text()
+    assert "what is" in said + logged
+    assert secrets
+    assert all(secrets)
+    records = [str(vars(record)) for record in caplog.records]
+    for text in (said, logged, *records):
+        assert [secret for secret in secrets if secret[:100] in text] == []

@@ -18,6 +18,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
+from tests.peers.google_key import write_key_file
 
 with_server = pytest.mark.full("the server is built by Go")
 
@@ -141,9 +142,6 @@ def test_a_token_that_is_over_is_said_and_not_shown(google_store):
 
 
 def test_a_service_accounts_token_is_renewed_before_it_ends(tmp_path):
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
     given = []
 
     class Tokens(http.server.BaseHTTPRequestHandler):
@@ -164,22 +162,10 @@ def test_a_service_accounts_token_is_renewed_before_it_ends(tmp_path):
         def log_message(self, *_):
             pass
 
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    text = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tokens) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        named = {
-            "type": "service_account",
-            "client_email": "tests@icecomb.invalid",
-            "private_key": text,
-            "token_uri": f"http://127.0.0.1:{server.server_address[1]}/token",
-        }
-        (tmp_path / "key.json").write_text(json.dumps(named))
-        signer = google_signer(GoogleSettings(key_file=str(tmp_path / "key.json")))
+        uri = f"http://127.0.0.1:{server.server_address[1]}/token"
+        signer = google_signer(GoogleSettings(key_file=write_key_file(tmp_path / "key.json", uri)))
         assert signer.who == "tests@icecomb.invalid"
         url = "https://storage.googleapis.com/storage/v1/b/x"
         seen = [

@@ -14,8 +14,6 @@ from typing import Any, cast
 
 import pytest
 import requests
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from icecomb.format.errors import FileIOError, FileStateUnknownError, IcecombError
 from icecomb.format.storage.file_io import FileIO
@@ -29,6 +27,7 @@ from icecomb.format.storage.object_store import (
 from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
 from icecomb.format.storage.object_store.file_system import ObjectFileSystem
 from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
+from tests.peers.google_key import write_key_file
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 MARKS = {"x-ms-request-id": "1", "x-amz-request-id": "1", "ETag": '"e"', "Last-Modified": DATE}
@@ -331,13 +330,7 @@ def test_what_is_sent_for_a_token_follows_no_redirect(server, key_file):
 
 @pytest.fixture
 def key_file(server, tmp_path):
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    )
-    named = {"type": "service_account", "client_email": "a@b", "private_key": key.decode()}
-    file = tmp_path / "key.json"
-    file.write_text(json.dumps({**named, "token_uri": f"http://{server.address}/token"}))
-    return str(file)
+    return write_key_file(tmp_path / "key.json", f"http://{server.address}/token")
 
 
 def test_the_answer_of_who_assumes_a_role_is_bounded(server, monkeypatch):
