@@ -140,8 +140,8 @@ def _get_or_create(
 ) -> SparkSession:
     """Start Spark with nothing that other users of the machine can read or call.
 
-    They can read commands, in which pyspark has all settings, so secrets of catalogs are set
-    later; and a driver's ports, which by default ask nobody for a login.
+    They can read commands, in which pyspark has all settings, so secrets are set later; and a
+    driver's ports, which by default ask nobody for a login.
     """
     from pyspark import SparkConf, SparkContext
 

@@ -36,6 +36,8 @@ SECRETS: Final = f"(?i)access[.]?key|(^|[.])ugi$|{HIDDEN_NAMES}"
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 TOKEN_FILES: Final = "hadoop.token.files"  # noqa: S105 - a setting
+_NAMES: Final = {f"spark.hadoop.{key}" for key in (TOKEN_FILES, "hive.metastore.token.signature")}
+"""Settings that sound secret, but are names, which Java is to know as it starts."""
 
 
 def spark_conf(
@@ -107,8 +109,8 @@ def spark_conf(
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a setting of Spark is a secret option of a catalog."""
-    return key.startswith("spark.sql.catalog.") and re.search(SECRETS, key) is not None
+    """Return whether a setting of Spark may be a secret: of a catalog, of Hadoop or its own."""
+    return key not in _NAMES and re.search(SECRETS, key) is not None
 
 
 def _catalog(name: str, plug_in: str, options: Mapping[str, str | None]) -> dict[str, str]:

@@ -126,7 +126,7 @@ spark.stop()
 @pytest.mark.full("starts two Sparks of its own")
 @pytest.mark.jvm
 @pytest.mark.parametrize("regex", [None, "mine"])
-def test_secrets_of_catalogs_are_on_no_command_line_and_spark_hides_them(regex):
+def test_secrets_are_on_no_command_line_and_spark_hides_them(regex):
     done = _run(
         f"""
 import os, subprocess
@@ -139,10 +139,13 @@ if {regex!r}:
     builder = builder.config("spark.redaction.regex", {regex!r})
 secret = {{"adls.account-key": "c2Vj" + "cmV0LW1hcmtlcg=="}}
 icecomb.spark.configure(builder, "ice", uri="thrift://127.0.0.1:1", **secret)
+builder = builder.config("spark.hadoop.fs.s3a.secret.key", "hadoop-secret")
+builder = builder.config("spark.executorEnv.AWS_SECRET_ACCESS_KEY", "hadoop-secret")
 spark = builder.config("spark.sql.catalog.ice.s3.session-token", "secret-marker").getOrCreate()
 ours = subprocess.check_output(["ps", "-ww", "-o", "args", "--ppid", str(os.getpid())], text=True)
 (command,) = [each for each in ours.splitlines() if "spark.sql.catalog.ice.uri=" in each]
-print("c2VjcmV0LW1hcmtlcg" in command, "secret-marker" in command)
+print(*(each in command for each in ("c2VjcmV0LW1hcmtlcg", "secret-marker", "hadoop-secret")))
+print(spark.sparkContext._jsc.hadoopConfiguration().get("fs.s3a.secret.key"))
 for session in (spark, spark.newSession()):
     print(session.conf.get("spark.sql.catalog.ice.adls.account-key"),
           session.conf.get("spark.sql.catalog.ice.s3.session-token"))
@@ -152,7 +155,7 @@ spark.stop()
 """
     )
     told = "c2VjcmV0LW1hcmtlcg== secret-marker\n"
-    expected = f"False False\n{2 * told}{regex or SECRETS} 512m\n"
+    expected = f"False False False\nhadoop-secret\n{2 * told}{regex or SECRETS} 512m\n"
     assert done.stdout == expected, done.stderr[-3000:]
 
 

@@ -76,6 +76,12 @@ def test_spark_hides_every_secret_that_there_is():
     assert "spark.redaction.regex" not in spark_conf(jar=JAR, options={"clients": "1"})
 
 
+def test_no_setting_of_icecombs_own_is_taken_for_a_secret(metastore):
+    conf = spark_conf(uri=metastore.uri, hive=True, jar=JAR)
+    assert "spark.hadoop.hadoop.token.files" in conf
+    assert "spark.redaction.regex" not in conf
+
+
 def test_hive_support_gets_the_same_metastore():
     conf = spark_conf(uri="thrift://h:1", warehouse="/w", hive=True, jar=JAR)
     assert conf["spark.hadoop.hive.metastore.uris"] == "thrift://h:1"
