@@ -39,6 +39,7 @@ from icecomb.format.cancellation import Signal, pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 from icecomb.format.holding import Holding, is_interrupt
 from icecomb.format.process import has_ended, machine, started_at
+from icecomb.format.property.property import one_line
 from icecomb.format.shell_command import shell_command
 
 _LOG: Final = logging.getLogger(__name__)
@@ -192,7 +193,7 @@ class TableLock:
             try:
                 self._beat(self.lock_id)
             except RefusedError as error:
-                self._lost = error.answer
+                self._lost = one_line(error.answer)
             except IcecombError:
                 return False
         return self._lost is None
@@ -321,7 +322,7 @@ class TableLock:
                 if self.lock_id is not None:
                     self._beat(self.lock_id)
             except RefusedError as error:
-                self._lost = error.answer
+                self._lost = one_line(error.answer)
                 _LOG.info("%s: lock %d is lost: %s", self._name, self.lock_id, self._lost)
                 break
             except MetastoreError:
@@ -374,7 +375,7 @@ def describe_holder(row: LockRow, now_s: float | None = None) -> str:
         parts.append(f"held for {describe_age(now_ms - row.acquired_ms)}")
     if row.last_heartbeat_ms:
         parts.append(f"last heartbeat {describe_age(now_ms - row.last_heartbeat_ms)} ago")
-    return f"{row.user}@{row.host} ({', '.join(parts)})"
+    return one_line(f"{row.user}@{row.host} ({', '.join(parts)})")
 
 
 def pid_of(row: LockRow) -> int | None:

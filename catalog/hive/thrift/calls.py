@@ -202,7 +202,7 @@ class Calls:
         )
         what = f"did not answer within {self._settings.timeout_s:g} s"
         return kind(
-            f"the metastore {connection.uri} {what if late else f'broke off: {error}'} "
+            f"the metastore {connection.uri} {what if late else f'broke off: {one_line(error)}'} "
             f"(call {method})",
             hint="Check that the metastore still runs, and look at its log.",
             uri=connection.uri,

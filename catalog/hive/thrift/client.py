@@ -52,6 +52,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.property.property import one_line
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -209,7 +210,7 @@ class HiveClient:
         except RefusedError as error:
             if error.kind == "InvalidOperationException":
                 raise NamespaceNotEmptyError(
-                    f"The namespace {name} is not empty: {error.answer}",
+                    f"The namespace {name} is not empty: {one_line(error.answer)}",
                     hint="Drop or move what it holds first.",
                     namespace=name,
                 ) from None

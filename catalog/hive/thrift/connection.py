@@ -23,7 +23,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.input_limit import REPLY
-from icecomb.format.property.property import shown
+from icecomb.format.property.property import one_line, shown
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.sasl import Mechanism
@@ -200,14 +200,14 @@ class Connection:
             return
         except ttypes.MetaException as error:
             raise UnreachableError(
-                f"The metastore {self.uri} rejected the login: {error.message}",
+                f"The metastore {self.uri} rejected the login: {one_line(error.message)}",
                 hint="Name its warehouse instead of its address.",
                 uri=self.uri,
             ) from error
         except (TException, OSError, EOFError, *UNDECODED) as error:
             raise UnreachableError(
                 f"The metastore {self.uri} accepts connections but does not talk "
-                f"{'plain ' if settings.tls is None else ''}Thrift: {error}",
+                f"{'plain ' if settings.tls is None else ''}Thrift: {one_line(error)}",
                 hint="It may want Kerberos (hive.metastore.sasl.enabled) or TLS "
                 "(hive.metastore.use.SSL), or be another service.",
                 uri=self.uri,
@@ -280,7 +280,8 @@ class Connection:
             ) from error
         except (TException, OSError) as error:
             raise UnreachableError(
-                f"The metastore {self.uri} closed the connection during authentication: {error}",
+                f"The metastore {self.uri} closed the connection during authentication: "
+                f"{one_line(error)}",
                 hint="Check that it has hive.metastore.sasl.enabled, and its log.",
                 uri=self.uri,
             ) from error
@@ -298,7 +299,7 @@ class Connection:
         except (TException, OSError, EOFError, *UNDECODED) as error:
             raise UnreachableError(
                 f"The metastore {self.uri} does not allow acting for {user}: "
-                f"{getattr(error, 'message', None) or error}",
+                f"{one_line(getattr(error, 'message', None) or error)}",
                 hint="Set hadoop.proxyuser.<login>.hosts and .groups in its core-site.xml; or "
                 f"start an application as {user} (spark-submit --proxy-user).",
                 uri=self.uri,

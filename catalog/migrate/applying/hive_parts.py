@@ -34,6 +34,7 @@ from icecomb.catalog.report.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.holding import Holding
 from icecomb.format.operation.file_addition import known_paths
+from icecomb.format.property.property import one_line
 from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import read_metadata
 
@@ -252,7 +253,7 @@ class HiveParts:
             try:
                 self._context.client.grants.add(*name, [one])
             except RefusedError as error:  # noqa: PERF203 - of a role that is gone, say
-                refused.append(f"{one.privilege} to {one.principal}: {error.answer}")
+                refused.append(one_line(f"{one.privilege} to {one.principal}: {error.answer}"))
         if refused:
             self._context.progress.say(
                 f"{'.'.join(name)}: {len(refused)} privileges on partitions could not be granted "

@@ -11,11 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from icecomb.catalog.hive.lock import describe_holder
 from icecomb.catalog.hive.thrift import transport, wire
 from icecomb.catalog.hive.thrift.client import HiveClient
-from icecomb.catalog.hive.thrift.entity import HiveTable, StorageDescriptor
+from icecomb.catalog.hive.thrift.entity import HiveTable, LockRow, LockState, StorageDescriptor
 from icecomb.catalog.hive.thrift.failure import ReplyLostError, UnreachableError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
+from icecomb.format.errors import IcecombError
 
 TABLE = HiveTable(database="db", name="t", storage=StorageDescriptor(columns=()))
 CHANGES: dict[str, Callable[[HiveClient], object]] = {
@@ -202,3 +204,38 @@ def test_the_largest_reply_is_set_as_in_hive(said, size):
     for prefix in ("hive", "metastore"):
         found = ConnectionSettings.of({f"{prefix}.thrift.client.max.message.size": said})
         assert found.largest_reply == size
+
+
+OBEYED = "no\x1b]0;owned\x07\u202egnp"
+
+
+def exception(field_id: int) -> bytes:
+    return wire.struct_field(field_id, wire.string_field(1, OBEYED) + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("call", "field_id", "ask"),
+    [
+        ("set_ugi", 1, lambda client: client.databases()),
+        ("drop_database", 2, lambda client: client.drop_database("db")),
+        ("drop_table", 2, lambda client: client.drop_table("db", "t")),
+    ],
+    ids=["login", "namespace", "table"],
+)
+def test_terminals_obey_no_error_of_a_server(server, call, field_id, ask):
+    found = {
+        "get_database": wire.struct_field(0, wire.string_field(1, "db") + b"\0"),
+        call: exception(field_id),
+    }
+    server.result = lambda name: found.get(name, b"")
+    with (
+        connected(server, user="alice") as client,
+        pytest.raises(IcecombError, match="owned") as error,
+    ):
+        ask(client)
+    assert error.value.message.isprintable()
+
+
+def test_terminals_obey_no_holder_of_a_lock():
+    row = LockRow(7, "db", "t", LockState.ACQUIRED, True, OBEYED, OBEYED, OBEYED, None, None)
+    assert describe_holder(row).isprintable()
