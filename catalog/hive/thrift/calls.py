@@ -160,7 +160,10 @@ class Calls:
             try:
                 with timed(_LOG, connection.uri, method):
                     answer = send(connection)
+                connection.check_reply()
             except TApplicationException as error:
+                if error.type == TApplicationException.MISSING_RESULT:
+                    raise self._broken(connection, method, error) from None
                 connection.in_call = False
                 if is_missing_call(error):
                     connection.missing.add(method)

@@ -174,7 +174,7 @@ class HiveClient:
             found: HiveDatabase = self._calls.read(
                 "get_database",
                 self._catalog.database(name),
-                result=lambda raw: result(raw, database_from_wire),
+                result=lambda raw: _database(raw, name),
             )
         return found
 
@@ -228,12 +228,14 @@ class HiveClient:
                 Form(
                     "get_table_req",
                     wire.struct_field(1, self._catalog.mark(request, _REQUEST_CATALOG)) + b"\0",
-                    lambda raw: result(raw, table_from_wire, nested=True),
+                    lambda raw: _asked(
+                        database, [name], [result(raw, table_from_wire, nested=True)]
+                    )[0],
                 ),
                 Form(
                     "get_table",
                     place + wire.string_field(2, name) + b"\0",
-                    lambda raw: result(raw, table_from_wire),
+                    lambda raw: _asked(database, [name], [result(raw, table_from_wire)])[0],
                 ),
             )
 
@@ -257,12 +259,12 @@ class HiveClient:
             Form(
                 "get_table_objects_by_name_req",
                 wire.struct_field(1, request) + b"\0",
-                lambda raw: result_list(raw, table_from_wire, nested=True),
+                lambda raw: _asked(database, names, result_list(raw, table_from_wire, nested=True)),
             ),
             Form(
                 "get_table_objects_by_name",
                 wire.string_field(1, self._catalog.database(database)) + listed,
-                lambda raw: result_list(raw, table_from_wire),
+                lambda raw: _asked(database, names, result_list(raw, table_from_wire)),
             ),
         )
 
@@ -393,6 +395,27 @@ class HiveClient:
         with contextlib.suppress(MetastoreError):
             return self.databases()
         return []
+
+
+def _asked(database: str, names: Sequence[str], found: list[HiveTable]) -> list[HiveTable]:
+    """Return the entries of a reply; ValueError if one has another name than those asked for."""
+    asked = {(_stored(database), _stored(name)) for name in names}
+    for each in found:
+        if (_stored(each.database), _stored(each.name)) not in asked:
+            raise ValueError(f"the reply is about another entry, {each.full_name!r}")
+    return found
+
+
+def _database(raw: bytes, name: str) -> HiveDatabase:
+    found = result(raw, database_from_wire)
+    if _stored(found.name) != _stored(name):
+        raise ValueError(f"the reply is about another entry, {found.name!r}")
+    return found
+
+
+def _stored(name: str | None) -> str | None:
+    """Return a name as a metastore keeps it."""
+    return name and name.strip().lower()
 
 
 def _client(

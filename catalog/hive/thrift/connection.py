@@ -16,6 +16,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException, TMessageType, TType
 
+from icecomb.catalog.hive.thrift import wire
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.known_server import KnownServers
 from icecomb.catalog.hive.thrift.security import SaslSettings, TlsSettings
@@ -106,6 +107,14 @@ class Connection:
         """Begin a new call."""
         self.in_call = True
         self._transport.sent = False
+
+    def check_reply(self) -> None:
+        """Check that the reply is a result, or nothing: Thrift ignores exceptions of new kinds."""
+        reply = self.reply
+        if wire.first_id(reply, wire.reply_body(reply)) not in {None, 0}:
+            raise TProtocolException(
+                TProtocolException.INVALID_DATA, "unknown result: an exception of no known kind"
+            )
 
     def is_stale(self) -> bool:
         """Return whether the server has closed it (or sent something unrequested).

@@ -64,6 +64,13 @@ def list_items(data: bytes, value: int) -> Iterator[bytes]:
         position = end
 
 
+def first_id(data: bytes, position: int) -> int | None:
+    """Return the id of the first field of the struct at ``position``; None if it is empty."""
+    if data[position] == _STOP:
+        return None
+    return int.from_bytes(data[position + 1 : position + 3], "big", signed=True)
+
+
 def reply_body(data: bytes) -> int:
     """Return the position of the result struct in a strict binary reply message."""
     return 8 + int.from_bytes(data[4:8], "big") + 4

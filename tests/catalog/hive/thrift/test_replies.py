@@ -239,3 +239,56 @@ def test_terminals_obey_no_error_of_a_server(server, call, field_id, ask):
 def test_terminals_obey_no_holder_of_a_lock():
     row = LockRow(7, "db", "t", LockState.ACQUIRED, True, OBEYED, OBEYED, OBEYED, None, None)
     assert describe_holder(row).isprintable()
+
+
+UNDECLARED = 9
+"""No call declares an exception of this number; a newer server may have one."""
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        *CHANGES.values(),
+        lambda client: client.heartbeat(7),
+        lambda client: client.lock("db", "t", user="u", host="h", agent="a"),
+    ],
+    ids=[*CHANGES, "heartbeat", "lock"],
+)
+def test_an_exception_that_no_call_declares_is_no_success(server, ask):
+    server.result = lambda _: exception(UNDECLARED)
+    with (
+        connected(server) as client,
+        pytest.raises(ReplyLostError, match="unknown result"),
+    ):
+        ask(client)
+
+
+def entry(database: str, name: str) -> bytes:
+    return wire.string_field(1, name) + wire.string_field(2, database) + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("database", "name", "is_other"),
+    [("DB", "T", False), ("db", "secrets", True), ("hr", "t", True)],
+)
+def test_an_entry_of_another_name_than_asked_for_is_not_believed(server, database, name, is_other):
+    found = entry(database, name)
+    listed = bytes([wire.STRUCT]) + (1).to_bytes(4, "big") + found
+    answers = {
+        "get_table_req": wire.struct_field(0, wire.struct_field(1, found) + b"\0"),
+        "get_table_objects_by_name_req": wire.struct_field(
+            0, bytes([wire.LIST, 0, 1]) + listed + b"\0"
+        ),
+        "get_database": wire.struct_field(0, wire.string_field(1, database) + b"\0"),
+    }
+    server.result = lambda name: answers[name]
+    refused = pytest.raises(ReplyLostError, match=f"about another entry, '{database}")
+    with connected(server) as client:
+        for ask in (
+            lambda: client.table("db", "t"),
+            lambda: client.tables("db", ["t"]),
+        ):
+            with refused if is_other else contextlib.nullcontext():
+                ask()
+        with refused if database == "hr" else contextlib.nullcontext():
+            client.database("db")
