@@ -179,6 +179,12 @@ class Snapshots:
         from icecomb.format.avro.records import read_records
 
         location = f"{self.location}/manifest/{name}"
+        if "/" in name or name in {"", ".", ".."}:
+            raise CorruptFileError(
+                f"{name!r} is no name of a manifest, but {self.location} names it",
+                hint="Roll the table back in Paimon, or restore it from a backup.",
+                path=self.location,
+            )
         data = self._io.read(location)
         for magic, kind in _FORMATS.items():
             if data.startswith(magic):

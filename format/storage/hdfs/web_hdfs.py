@@ -175,6 +175,11 @@ class WebHdfs:
         """Return the entries of a folder sorted by name, or the file itself."""
         with self._failures("list", location):
             found = [_status(each) for each in self._client.list_status(path)]
+            names = [each.name for each in found]
+            # that of a file is its only entry, without a name
+            is_file = names == [""] and not found[0].is_folder
+            if not is_file and {"", ".", ".."}.intersection(names):
+                raise ValueError(f"a folder has the entries {names[:3]}")
         return sorted(found, key=lambda status: status.name)
 
     def content_summary(self, path: str, location: str) -> dict[str, Any]:

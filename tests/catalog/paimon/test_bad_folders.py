@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog.cli import main
+from icecomb.catalog.paimon.snapshot import Snapshots
+from icecomb.format.errors import CorruptFileError
+from icecomb.format.storage.file_io import FileIO
 
 COMMANDS = {
     "history": (),
@@ -66,6 +69,18 @@ def test_a_bad_folder_is_refused_in_one_line(good, tmp_path, capsys, bad, comman
     assert said in err[0]
     assert all(line.startswith("  hint: ") for line in err[1:]), err
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize("list_", ["baseManifestList", "deltaManifestList"])
+def test_a_snapshot_names_no_file_outside_of_the_folder_of_manifests(good, tmp_path, list_):
+    folder = tmp_path / "t"
+    shutil.copytree(good, folder)
+    snapshot = folder / "snapshot" / "snapshot-1"
+    named = json.loads(snapshot.read_text())[list_]
+    rewritten(snapshot, **{list_: f"../manifest/{named}"})
+    snapshots = Snapshots(FileIO(), str(folder))
+    with pytest.raises(CorruptFileError, match="is no name of a manifest"):
+        snapshots.files(snapshots.latest())
 
 
 def test_folders_can_be_named_from_where_one_is(good, tmp_path, capsys, monkeypatch):

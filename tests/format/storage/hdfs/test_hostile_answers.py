@@ -90,6 +90,21 @@ def test_what_a_name_node_answers_ends_in_an_error_that_can_be_printed(
         assert "\x1b" not in str(failed.value)
 
 
+@pytest.mark.parametrize("kind", ["FILE", "DIRECTORY"])
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "/x"])
+def test_a_folder_has_no_entry_that_leads_elsewhere(
+    io: FileIO, server: Listener, name: str, kind: str
+) -> None:
+    known = {"length": 9, "modificationTime": 1, "fileId": 1}
+    listed = [{**known, "pathSuffix": "a", "type": "FILE"}] if kind == "FILE" else []
+    listed.append({**known, "pathSuffix": name, "type": kind})
+    body = json.dumps({"FileStatuses": {"FileStatus": listed}}).encode()
+    server.answer = lambda *_: (200, JSON, body)
+    for ask in (lambda at: next(io.list(at)), io.entries, io.folders):
+        with pytest.raises(FileIOError, match=r"a folder has the entries|a file is called"):
+            ask(f"webhdfs://{server.address}/x")
+
+
 def streamed(io: FileIO, location: str) -> None:
     with io.create_stream(location) as stream:
         stream.write(b"data")
