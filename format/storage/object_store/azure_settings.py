@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from icecomb.format.errors import ConfigurationError, FileIOError
+from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
 from icecomb.format.optional_library import optional_library
 from icecomb.format.property.property import remember_secret
 from icecomb.format.storage.object_store.client import UNREADABLE, told
@@ -566,7 +566,10 @@ class _Renewed(Signer):
 
         try:
             found = self._credential.get_token(_SCOPE)
-        except (AzureError, *UNREADABLE) as error:
+        except IcecombError:
+            raise
+        except (AzureError, OSError, *UNREADABLE) as error:
+            # an OSError if a file with a token cannot be read
             text = told(str(error)).rstrip(".")
             raise FileIOError(
                 f"No credentials were found for storage account {self._account}: {text}",

@@ -190,10 +190,14 @@ class _Renewed(Signer):
                 )
             else:
                 self._credentials, _ = auth.default(scopes=[_SCOPE], request=self._request)
+        except IcecombError:
+            raise
         except OSError as error:
+            source = settings.sources.get("key_file", "its name")
             raise ConfigurationError(
-                f"The key file {settings.key_file} cannot be read: {error.strerror}",
-                hint=f"Check {settings.sources.get('key_file', 'its name')}",
+                f"The key file {error.filename or 'of google-auth'} cannot be read: "
+                f"{told(str(error.strerror or error))}",
+                hint=_REMEDY if settings.key_file is None else f"Check {source}.",
             ) from None
         except (exceptions.GoogleAuthError, *UNREADABLE) as error:
             # google-auth believes that a file or an answer has each member

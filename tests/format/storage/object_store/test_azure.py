@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import http.server
@@ -150,6 +151,16 @@ def test_a_machines_token_is_renewed_before_it_ends(monkeypatch):
         server.shutdown()
     assert seen == ["Bearer token 1", *["Bearer token 2"] * 3]
     assert len(given) == 2
+
+
+def test_a_token_file_that_cannot_be_read_is_named(tmp_path):
+    file = str(tmp_path / "none")
+    settings = AzureSettings(account="a", tenant_id="t", client_id="c", token_file=file)
+    with (
+        contextlib.closing(azure_signer(settings)) as signer,
+        pytest.raises(FileIOError, match=f"account a: .*No such file.*{file}"),
+    ):
+        signer(requests.Request("GET", "https://a.invalid/c").prepare())
 
 
 @with_azurite

@@ -188,6 +188,13 @@ def test_a_key_file_that_is_none_is_said(tmp_path):
     assert "a secret" not in str(caught.value)
 
 
+def test_a_file_of_credentials_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=f"key file {tmp_path} cannot be read") as caught:
+        google_signer(GoogleSettings())
+    assert "GOOGLE_APPLICATION_CREDENTIALS" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     "found", ["[]", "5", '{"type": "service_account"}', '{"type": "external_account"}']
 )

@@ -413,6 +413,17 @@ def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, key_fil
     assert server.sent < 128 << 20
 
 
+def test_the_answer_of_a_machine_of_googles_is_bounded(server, monkeypatch, tmp_path):
+    monkeypatch.setattr(client, "ANSWER", 4 << 20)
+    server.answer = lambda *_: endless(200, **{"Content-Type": "text/plain"})
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("GCE_METADATA_IP", server.address)
+    with pytest.raises(FileIOError, match="more than the"):
+        google_signer(GoogleSettings())
+    assert server.sent < 64 << 20
+
+
 def test_a_stated_length_takes_no_memory(store, server, monkeypatch):
     monkeypatch.setattr(rest_client, "ANSWER_S", 1.0)
     kind, io = store
