@@ -181,7 +181,7 @@ class Snapshots:
         location = f"{self.location}/manifest/{name}"
         if "/" in name or name in {"", ".", ".."}:
             raise CorruptFileError(
-                f"{name!r} is no name of a manifest, but {self.location} names it",
+                f"{name!r} is not the name of a manifest, but {self.location} names it",
                 hint="Roll the table back in Paimon, or restore it from a backup.",
                 path=self.location,
             )

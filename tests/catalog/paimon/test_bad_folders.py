@@ -79,7 +79,7 @@ def test_a_snapshot_names_no_file_outside_of_the_folder_of_manifests(good, tmp_p
     named = json.loads(snapshot.read_text())[list_]
     rewritten(snapshot, **{list_: f"../manifest/{named}"})
     snapshots = Snapshots(FileIO(), str(folder))
-    with pytest.raises(CorruptFileError, match="is no name of a manifest"):
+    with pytest.raises(CorruptFileError, match="is not the name of a manifest"):
         snapshots.files(snapshots.latest())
 
 
