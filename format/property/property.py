@@ -49,7 +49,7 @@ _SHORTEST: Final = 8
 """Characters of the shortest secret that is looked for: a shorter one may be any word."""
 _REMEMBERED: Final = 100
 _IN_QUERY: Final = re.compile(r"(?:^|[?&;])(?:sig|AccountKey)=([^&;]+)")
-_KNOWN: Final[dict[str, None]] = {}
+_KNOWN: Final[dict[str, bool]] = {}
 _known: re.Pattern[str] | None = None
 
 
@@ -221,14 +221,18 @@ def is_secret(key: str) -> bool:
     return _SECRET.search(key) is not None
 
 
-def remember_secret(value: str | None) -> None:
-    """Let `without_secrets` hide a value however it is spelled; of a query its signature."""
+def remember_secret(value: str | None, *, is_renewed: bool = False) -> None:
+    """Let `without_secrets` hide a value however it is spelled; of a query its signature.
+
+    Only the last ones are hidden; those that are renewed do not make others forgotten.
+    """
     global _known  # noqa: PLW0603 - all texts of the process
     found = _IN_QUERY.findall(value or "") or (value or "").replace(",", " ").split()
     new = {each for each in map(unquote, found) if len(each) >= _SHORTEST and each not in _KNOWN}
     if new:
-        _KNOWN.update(dict.fromkeys(new))
-        for each in [*_KNOWN][:-_REMEMBERED]:
+        first_to_go = sorted(_KNOWN, key=_KNOWN.__getitem__, reverse=True)
+        _KNOWN.update(dict.fromkeys(new, is_renewed))
+        for each in first_to_go[: max(len(_KNOWN) - _REMEMBERED, 0)]:
             _KNOWN.pop(each, None)
         longest_first = sorted([*_KNOWN], key=len, reverse=True)
         _known = re.compile("|".join("".join(map(_spelled, each)) for each in longest_first))
@@ -237,7 +241,7 @@ def remember_secret(value: str | None) -> None:
 def remember_told(text: str) -> None:
     """Let `without_secrets` hide the secrets of a text, which have names in it, also without."""
     for found in _TOLD.finditer(text):
-        remember_secret(found[2])
+        remember_secret(found[2], is_renewed=True)
 
 
 def _spelled(letter: str) -> str:

@@ -576,5 +576,5 @@ class _Renewed(Signer):
                 hint="Set adls.account-key, adls.sas-token, or adls.tenant-id, adls.client-id and "
                 "adls.client-secret, or log in (az login); adls.anon=true reads public containers.",
             ) from None
-        remember_secret(found.token)
+        remember_secret(found.token, is_renewed=True)
         self._token, self._until = found.token, float(found.expires_on)

@@ -318,7 +318,7 @@ def remember_sent(headers: Mapping[str, str | bytes], body: object = None) -> No
         text = value.decode(errors="replace") if isinstance(value, bytes) else value
         # that of AWS is a signature
         if (name.lower() in _LOGINS or is_secret(name)) and not text.startswith("AWS"):
-            remember_secret(text.rpartition(" ")[2])
+            remember_secret(text.rpartition(" ")[2], is_renewed=True)
     if isinstance(body, bytes):
         body = body.decode(errors="replace")
     remember_told(body if isinstance(body, str) else "")

@@ -221,7 +221,7 @@ class _Renewed(Signer):
                 self._credentials.before_request(
                     self._request, request.method, request.url, request.headers
                 )
-                remember_secret(self._credentials.token)
+                remember_secret(self._credentials.token, is_renewed=True)
         except (exceptions.GoogleAuthError, *UNREADABLE) as error:
             raise _not_renewed(error) from None
         return request

@@ -254,6 +254,18 @@ def test_a_known_secret_is_hidden_however_it_is_spelled(value, secret, spelling)
     assert found == f"who sent us this? {HIDDEN} here"
 
 
+def test_a_configured_secret_is_known_however_many_tokens_come_after_it() -> None:
+    remember_secret("Y29uZmlndXJlZA==")
+    for number in range(300):
+        remember_secret(f"renewed-{number}", is_renewed=True)
+    for number in range(50):
+        remember_secret(f"configured-{number}")
+    remember_secret("renewed-299", is_renewed=True)
+    found = without_secrets("Y29uZmlndXJlZA== renewed-299")
+    assert found == f"{HIDDEN} {HIDDEN}"
+    assert without_secrets("renewed-0") == "renewed-0"
+
+
 def test_the_secrets_of_a_file_io_are_known() -> None:
     with closing(FileIO({"gcs.oauth2.token": "ya29.c0unted", "gcs.project-id": "my-project"})):
         assert without_secrets("ya29.c0unted of my-project") == f"{HIDDEN} of my-project"
