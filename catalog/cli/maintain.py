@@ -108,9 +108,9 @@ def _run(action: MaintenanceAction, application: Application, table: str, **give
     """Run an action, print its result or plan, and return the exit code."""
     for name, parameter in action.parameters.items():
         if parameter.default is parameter.empty and given[name] is None:
-            raise click.UsageError(
-                "--older-than is missing: name the runs, such as --older-than 7d"
-            )
+            said = action.options[name].partition("  ")[2]
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is missing: {said}")
     if "progress" in action.parameters:
         given["progress"] = application.progress
     method = action.of(application.table(table))

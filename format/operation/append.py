@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestFile,
+)
+from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.position_rule import refuse_added_again
 from icecomb.format.operation.snapshot_producer import (
     SnapshotProducer,
@@ -17,6 +23,8 @@ from icecomb.format.operation.snapshot_producer import (
 from icecomb.format.spec.snapshot import MAIN_BRANCH, Operation
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from icecomb.format.manifests.encoded_file import DataFileForm, EncodedFiles
     from icecomb.format.manifests.writer import EncodedEntry
     from icecomb.format.spec.metadata import TableMetadata
@@ -151,3 +159,17 @@ def _check_form(base: TableMetadata, form: DataFileForm) -> None:
             f"The files were described for the partition spec {form.spec}, the table has {spec}",
             hint="Describe the files by the partition spec of the table.",
         )
+
+
+class MergeAppend(MergingProducer):
+    """An append that also merges small manifests (`commit.manifest.*` properties)."""
+
+    def append_data_file(self, file: DataFile) -> Self:
+        """Add a data file; a path that was already added is ignored."""
+        self._add(file, ManifestContent.DATA)
+        return self
+
+    @property
+    def operation(self) -> str:
+        """The operation `append`."""
+        return Operation.APPEND

@@ -45,20 +45,6 @@ if TYPE_CHECKING:
 _DATA, _DELETES = ManifestContent.DATA, ManifestContent.DELETES
 
 
-class MergeAppend(MergingProducer):
-    """An append that also merges small manifests (`commit.manifest.*` properties)."""
-
-    def append_data_file(self, file: DataFile) -> Self:
-        """Add a data file; a path that was already added is ignored."""
-        self._add(file, _DATA)
-        return self
-
-    @property
-    def operation(self) -> str:
-        """The operation `append`."""
-        return Operation.APPEND
-
-
 class DeleteFiles(MergingProducer):
     """A removal of data files, by path or by a filter that every row matches."""
 

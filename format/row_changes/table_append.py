@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from icecomb.format.argument import checked_int
 from icecomb.format.arrow.batch_stream import pooled, thread_pool
 from icecomb.format.errors import ValidationError
+from icecomb.format.operation.append import MergeAppend
 from icecomb.format.operation.file_addition import FileAddition, known_paths
-from icecomb.format.operation.overwrite import MergeAppend
 from icecomb.format.row_changes.write_target import WriteTarget, WrittenChange
 from icecomb.format.rows.files.added_file import AddedFiles, GivenPartition
 from icecomb.format.rows.write.data_writer import write_data

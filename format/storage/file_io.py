@@ -146,7 +146,7 @@ class FileIO:
                     hint=known
                     if _SCHEME.match(location)
                     else f"fs.defaultFS names that file system: write file://{location} for a "
-                    f"local file. {known}.",
+                    f"local file. {known}",
                     path=location,
                 )
             # a storage with several schemes is opened once

@@ -32,8 +32,8 @@ from icecomb.spark.planner.write.written_files import written_with
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
     from icecomb.format.manifests.manifest import DataFile
-    from icecomb.format.operation.append import FastAppend
-    from icecomb.format.operation.overwrite import MergeAppend, OverwriteFiles
+    from icecomb.format.operation.append import FastAppend, MergeAppend
+    from icecomb.format.operation.overwrite import OverwriteFiles
     from icecomb.format.row_changes.write_target import WrittenChange
     from icecomb.format.spec.change.update import Changes
     from icecomb.format.spec.metadata import TableMetadata
@@ -161,8 +161,8 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
     summary: Mapping[str, str],
 ) -> EpochChange:
     """Return the change of an epoch: it appends its rows, or replaces all rows by them."""
-    from icecomb.format.operation.append import FastAppend
-    from icecomb.format.operation.overwrite import MergeAppend, OverwriteFiles
+    from icecomb.format.operation.append import FastAppend, MergeAppend
+    from icecomb.format.operation.overwrite import OverwriteFiles
     from icecomb.format.row_changes.write_target import WrittenChange
 
     told = {**summary, QUERY_ID: streamed.query, EPOCH_ID: str(epoch.number)}
@@ -174,8 +174,10 @@ def epoch_change(  # noqa: PLR0917 - a write, its epoch, and what it adds
             change = FastAppend(table.io, told, write.branch, fresh=True)
     else:
         # concurrently added rows are removed, too: the query's result is the whole table
-        rows = exact_filter(write.filters, table.metadata.schema(), case_sensitive=True)
-        change = OverwriteFiles(table.io, told, write.branch).overwrite_by_row_filter(rows)
+        schema = table.metadata.schema()
+        rows = exact_filter(write.filters, schema, case_sensitive=True)
+        change = OverwriteFiles(table.io, told, write.branch, schema=schema)
+        change.overwrite_by_row_filter(rows)
     for file in files:
         change.append_data_file(file)
     written = WrittenChange(change, written_with(table.metadata, write))

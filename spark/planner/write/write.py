@@ -351,7 +351,7 @@ class Writes:
 
     def _change(self, table: Table, request: CommitWrite) -> SnapshotProducer | None:
         """Return the change that the write makes to the table; None if it changes nothing."""
-        from icecomb.format.operation.overwrite import MergeAppend
+        from icecomb.format.operation.append import MergeAppend
 
         write, replaced = request.write, request.replaced
         check_same_table(table, write.uuid)

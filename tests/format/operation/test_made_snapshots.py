@@ -9,8 +9,8 @@ import pytest
 
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.append import FastAppend
-from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend
+from icecomb.format.operation.append import FastAppend, MergeAppend
+from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.scan.snapshot_changes import snapshot_changes
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata

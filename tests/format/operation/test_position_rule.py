@@ -17,11 +17,10 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.append import FastAppend, MergeAppend
 from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.overwrite import (
     DeleteFiles,
-    MergeAppend,
     OverwriteFiles,
     ReplacePartitions,
     RewriteFiles,

@@ -16,14 +16,9 @@ from icecomb.format.manifests.encoded_file import DataFileForm
 from icecomb.format.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.append import FastAppend, MergeAppend
 from icecomb.format.operation.cherry_pick import CherryPick
-from icecomb.format.operation.overwrite import (
-    DeleteFiles,
-    MergeAppend,
-    OverwriteFiles,
-    ReplacePartitions,
-)
+from icecomb.format.operation.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.spec.change.update import (
     SetSnapshotRefUpdate,

@@ -9,8 +9,8 @@ import pytest
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.append import FastAppend
-from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend
+from icecomb.format.operation.append import FastAppend, MergeAppend
+from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.change.update import (

@@ -16,9 +16,9 @@ from icecomb.format.evolution.spec_update import UpdateSpec
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.operation.append import FastAppend
+from icecomb.format.operation.append import FastAppend, MergeAppend
 from icecomb.format.operation.expiry.expire import Expiration, ExpireSnapshots
-from icecomb.format.operation.overwrite import DeleteFiles, MergeAppend, RewriteFiles
+from icecomb.format.operation.overwrite import DeleteFiles, RewriteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.operation.snapshot_management import ManageSnapshots
 from icecomb.format.spec.change.update import (
