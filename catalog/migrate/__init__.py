@@ -237,6 +237,8 @@ def verify(
 ) -> Comparison:
     """Compare the migrated table with what Hive would read, value by value.
 
+    If they are equal, a commit that changes nothing else notes it in the table's entry.
+
     Raises:
         MigrationError: If it was not migrated by icecomb.
         NoSuchSnapshotError: If the migration's snapshot was expired.

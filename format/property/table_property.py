@@ -44,9 +44,17 @@ RESERVED_PROPERTIES: Final = frozenset(
 
 MIGRATION_DIGEST: Final = "icecomb.migration-digest"
 """The parameter by which a metastore's entry confirms the journal of the table's migration."""
+MIGRATION_VERIFIED: Final = "icecomb.migration-verified"
+"""The parameter of an entry that names the migration that `icecomb migrate verify` confirmed."""
 
 ENTRY_PROPERTIES: Final = frozenset(
-    {"metadata_location", "previous_metadata_location", "table_type", MIGRATION_DIGEST}
+    {
+        "metadata_location",
+        "previous_metadata_location",
+        "table_type",
+        MIGRATION_DIGEST,
+        MIGRATION_VERIFIED,
+    }
 )
 """Names by which a metastore's entry points to a table or view, or vouches for files beside it.
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from icecomb.catalog.commit.commit import commit
 from icecomb.catalog.commit.commit_status import OLD_MS, is_old
 from icecomb.catalog.commit.pointer import Committed, Unknown
 from icecomb.catalog.hive.lock import TableLock
@@ -19,7 +20,7 @@ from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
 from icecomb.catalog.migrate.journal.vouching import check_not_exchanged
 from icecomb.catalog.report.progress import Progress
-from icecomb.catalog.unknown_commit import fence
+from icecomb.catalog.unknown_commit import Fence, fence
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -27,6 +28,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.property.table_property import MIGRATION_VERIFIED
 from icecomb.format.shell_command import shell_command
 from icecomb.format.storage.file_io import FileIO
 
@@ -180,6 +182,24 @@ class MigrationContext:
         """Bump ``metadata_location`` so that a late request of an earlier run is refused."""
         with self.noting_unanswered(journal, table):
             fence(self.catalog, (self.database, self.name))
+
+    def note_verified(self, journal: Journal, table: HiveTable) -> None:
+        """Note in the entry that a migration was verified, unless it is noted already."""
+        if is_noted_verified(journal, table):
+            return
+        pointer = self.catalog.pointer((self.database, self.name))
+        pointer.verified_migration = journal.migration_id
+        # The pointer moves, so that a late request is refused.
+        with self.noting_unanswered(journal, table):
+            commit(pointer, self.io, pointer.load(), Fence())
+
+
+def is_noted_verified(journal: Journal, table: HiveTable) -> bool:
+    """Return whether an entry says that a migration was verified.
+
+    Whoever may write to the table's folder could write the journal's step.
+    """
+    return table.parameters.get(MIGRATION_VERIFIED) == journal.migration_id
 
 
 def moment(at_ms: int) -> str:

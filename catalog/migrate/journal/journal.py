@@ -16,7 +16,7 @@ Every file is created once, completely or not at all, and never changed.
 Whoever may write to the folder may write such files, and they are acted upon with the rights of
 whoever migrates. So the conversion gives the entry the digest of ``digests.json``, by which every
 file that it lists is checked whenever it is read (see `vouching`), and what the others name is
-deleted or moved only in the table's own folders.
+deleted or moved only in the table's own folders. The entry, too, says whether it was verified.
 
 Spark's overwrites delete a table's folder with all hidden files in it. So there is a second copy of
 each journal beside the folder, in ``<parent>/_icecomb_journals/<folder>/<id>/``, if that can be

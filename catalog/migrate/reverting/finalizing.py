@@ -7,7 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.catalog.commit.commit import commit
-from icecomb.catalog.migrate.journal.context import MigrationContext, being_reverted, moment
+from icecomb.catalog.migrate.journal.context import (
+    MigrationContext,
+    being_reverted,
+    is_noted_verified,
+    moment,
+)
 from icecomb.catalog.migrate.journal.file_history import MIGRATED_FROM
 from icecomb.catalog.migrate.journal.folder_journals import was_migrated
 from icecomb.catalog.migrate.journal.journal import Step
@@ -54,6 +59,8 @@ def status(context: MigrationContext) -> dict[str, Any]:
         return {**facts, "outcome": BLOCKED, "state": error.message, "journal": journal.location}
     prepared = journal.step(Step.PREPARED) or {}
     done = journal.steps()
+    if not is_noted_verified(journal, table):
+        done.pop(Step.VERIFIED, None)
     overwritten = find_overwritten(context.io, table, journal)
     if overwritten is not None:
         facts["overwritten-pointer"] = overwritten.pointer
@@ -119,18 +126,19 @@ def finalize(context: MigrationContext, *, dry_run: bool = False, unverified: bo
     context.require_metadata(table)
     if journal.step(Step.REVERTING) is not None:
         raise being_reverted(table)
-    if not journal.finalized:
-        # Maintenance would take files added by Hive's writers for orphans.
-        metadata = read_metadata(context.io, table.metadata_location or "")
-        if late := find_late_writes(context, journal, table, metadata):
-            raise late.error
+    metadata = read_metadata(context.io, table.metadata_location or "")
+    # Whoever may write to the table's folder could write that step.
+    finalized = journal.finalized and GC_ENABLED.of(metadata.properties)
+    # Maintenance would take files added by Hive's writers for orphans.
+    if not finalized and (late := find_late_writes(context, journal, table, metadata)):
+        raise late.error
     if dry_run:
         return
-    if not (journal.finalized or unverified):
-        _check_verified(table, verified=journal.step(Step.VERIFIED) is not None)
+    if not (finalized or unverified):
+        _check_verified(table, verified=is_noted_verified(journal, table))
     with context.noting_unanswered(journal, table):
         _allow_deletion(context, journal)
-    if not journal.finalized:
+    if not finalized:
         # A concurrent revert checks under the lock, too, so one of both comes first.
         with Holding() as held, held:
             context.locked(held, table)
@@ -155,8 +163,8 @@ def was_migrated_without_journal(context: MigrationContext, table: HiveTable) ->
 def _check_verified(table: HiveTable, *, verified: bool) -> None:
     if not verified:
         raise UnverifiedError(
-            f"The migration of {table.full_name} was not verified, and there is no way back when "
-            "it is finalized",
+            f"The migration of {table.full_name} was not verified, by what the metastore shows, "
+            "and there is no way back when it is finalized",
             hint=f"`{shell_command('migrate', 'verify', table.full_name)}` compares them; "
             "`--unverified` of `finalize` (unverified=True) goes without.",
             table=table.full_name,

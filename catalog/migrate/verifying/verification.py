@@ -68,6 +68,7 @@ def verify(context: MigrationContext) -> Comparison:
     compare_files(context.io, metadata, columns, pairs, comparison, context.progress)
     if comparison.difference_count == 0:
         journal.record(Step.VERIFIED, rows=comparison.hive.rows, files=comparison.files)
+        context.note_verified(journal, table)
     return comparison
 
 

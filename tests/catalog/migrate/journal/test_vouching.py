@@ -25,8 +25,9 @@ from icecomb.catalog.migrate.journal.journal import (
     find_journals,
     start_journal,
 )
+from icecomb.catalog.migrate.reverting.finalizing import UnverifiedError
 from icecomb.format.errors import CorruptFileError, IcecombError, MigrationError
-from icecomb.format.property.table_property import FORMER_FOLDERS, MIGRATION_DIGEST
+from icecomb.format.property.table_property import FORMER_FOLDERS, GC_ENABLED, MIGRATION_DIGEST
 from icecomb.format.storage.file_io import FileIO
 
 MADE = "vouched"
@@ -456,6 +457,25 @@ class TestMigrated:
             change.remove_properties(MIGRATION_DIGEST)
         assert two.entry.parameters[MIGRATION_DIGEST] == digest
         assert not migrate.revert(two.catalog, two.name).unconfirmed
+
+    @pytest.mark.parametrize("step", [Step.VERIFIED, Step.FINALIZED])
+    def test_only_what_the_entry_shows_counts_as_verified(self, two: Any, step: Step) -> None:
+        migrate.apply(two.catalog, two.name)
+        (journal,) = find_journals(FileIO(), f"file:{two.folder}")
+        journal.record(step, rows=2, files=2)
+        assert migrate.status(two.catalog, two.name)["outcome"] != "verified"
+        with pytest.raises(UnverifiedError):
+            migrate.finalize(two.catalog, two.name)
+        assert not GC_ENABLED.of(two.catalog.load_table(two.name).properties)
+        assert migrate.verify(two.catalog, two.name).difference_count == 0
+        after = two.entry
+        assert migrate.verify(two.catalog, two.name).difference_count == 0
+        assert two.entry == after
+        two.catalog.load_table(two.name).append(
+            pa.table({"id": [7], "k": pa.array([1], pa.int32())})
+        )
+        migrate.finalize(two.catalog, two.name)
+        assert GC_ENABLED.of(two.catalog.load_table(two.name).properties)
 
     def test_a_file_in_the_way_is_no_reason_to_delete_one(self, two: Any) -> None:
         migrate.apply(two.catalog, two.name)
