@@ -92,13 +92,18 @@ def check_json(text: bytes) -> None:
     """
     if len(text) > METADATA.value << 20:
         raise ValueError(f"it is larger than the limit ({METADATA})")
-    most = VALUES.value
-    if len(text) > most and _value_count(text) > most:
+    if has_too_many_values(text):
         raise ValueError(f"it has more values than the limit ({VALUES})")
     if _SURROGATE.search(text):
         lone = next((found["lone"] for found in _ESCAPE.finditer(text) if found["lone"]), None)
         if lone is not None:
             raise UnicodeError(f"it has {lone!r}, half of a surrogate pair: not a character")
+
+
+def has_too_many_values(text: bytes) -> bool:
+    """Return whether JSON has more values than the limit `VALUES`."""
+    most = VALUES.value
+    return len(text) > most and _value_count(text) > most
 
 
 def _value_count(text: bytes) -> int:

@@ -48,6 +48,9 @@ _IDENTITY: Final = (
 )
 """Environment variables that define the user where properties do not."""
 _TRIES: Final = 5
+_LEVELS: Final = 1000
+"""As many levels of folders as a name node lets be made (`checkPathLength`)."""
+_LEVELS_AT_ONCE: Final = 16
 
 
 class HdfsFileSystem(FileSystem):
@@ -271,13 +274,21 @@ class HdfsFileSystem(FileSystem):
             if found is None:
                 levels.pop()
                 continue
+            if len(levels) > _LEVELS:
+                raise FileIOError(
+                    f"Cannot list {prefix}: it has more levels of folders than HDFS has",
+                    hint="Check the configured name node: no HDFS answers so.",
+                    path=prefix,
+                )
             inner, entries = found
             for entry in entries:
                 if not entry.is_folder:
                     name = f"{shown}/{inner}{entry.name}" if entry.name else prefix
                     yield FileStatus(name, entry.size, entry.mtime_ms, entry.file_id)
             below = [f"{inner}{entry.name}/" for entry in entries if entry.is_folder]
-            levels.append(in_order(look, below, min(len(below), self.at_once)))
+            # each level has threads of its own
+            at_once = self.at_once if len(levels) <= _LEVELS_AT_ONCE else 1
+            levels.append(in_order(look, below, min(len(below), at_once)))
 
     def rename(self, source: str, target: str) -> None:
         """Implement `FileIO.rename`."""

@@ -540,7 +540,7 @@ def _status(found: pyhdfs.FileStatus) -> HdfsStatus:
     file.
     """
     name = found.pathSuffix
-    if not isinstance(name, str) or "/" in name:
+    if not isinstance(name, str) or "/" in name or name in {".", ".."}:
         raise ValueError(f"a file is called {name!r}")
     if found.length < 0:
         raise ValueError(f"a file has {found.length!r} bytes")

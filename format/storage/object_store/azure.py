@@ -35,6 +35,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectClient,
     ObjectPage,
     ObjectStatus,
+    PageTokens,
     PartUpload,
     check_listed,
     content_md5,
@@ -213,7 +214,7 @@ class AzureClient(RestClient):
         }
         empty = True
         seen: set[str] = set()
-        markers: set[str] = set()
+        markers = PageTokens(location)
 
         def listed() -> tuple[ObjectPage, str | None]:
             found = self.ask_once("GET", self._container, location, "list", params=asked)
@@ -223,8 +224,7 @@ class AzureClient(RestClient):
             if root is None or root.tag != "EnumerationResults":
                 raise torn("list", location, "EnumerationResults")
             marker = root.findtext("NextMarker")
-            if marker in markers:
-                raise torn("list", location, "start of the next page")
+            markers.check(marker)
             check_listed((_name(each) for each in root.iterfind("Blobs/*")), prefix, location)
             return _page(root, below=below, seen=seen), marker
 
@@ -235,7 +235,7 @@ class AzureClient(RestClient):
             yield page
             if not marker:
                 break
-            markers.add(marker)
+            markers.add(marker, page)
             asked["marker"] = marker
         if empty and prefix.endswith("/"):
             # an empty folder's blob has no slash in its name, so the prefix does not match it

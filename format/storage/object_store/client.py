@@ -19,7 +19,7 @@ from io import BytesIO
 from typing import Final
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
-from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.input_limit import UNPACKED, has_too_many_values, unpacked_bytes
 from icecomb.format.property.property import (
     is_secret,
     one_line,
@@ -36,6 +36,12 @@ ReadPiece = Callable[[int], bytes]
 _LOGINS: Final = {"authorization", "x-identity-header"}
 ANSWER: Final = 64 << 20
 """The most bytes of a response that is not a file: a page of a list has some MiB."""
+_ELEMENTS: Final = 2_000_000
+"""The most tags of XML in one: the 5,000 names of a page have 300,000, and each takes 200 bytes."""
+IDLE_PAGES: int = 10_000
+"""The most pages of a list one after another without new names; stores send some, of what was
+deleted."""
+_TOKEN: Final = 1 << 16
 _PIECE: Final = 1 << 20
 _RANGE: Final = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(\d{1,20}|\*)")
 UNREADABLE: Final = (
@@ -261,6 +267,35 @@ def torn(verb: str, location: str, what: str) -> AnswerLostError:
     )
 
 
+class PageTokens:
+    """The tokens by which the pages of a list lead to one another, and to its end."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._seen: set[int] = set()
+        self._last = ""
+        self._idle = 0
+
+    def check(self, token: str | None) -> None:
+        """Check that a token leads on; AnswerLostError if it was there before."""
+        if token and (hash(token) in self._seen or len(token) > _TOKEN):
+            raise torn("list", self._location, "start of the next page")
+
+    def add(self, token: str, page: ObjectPage) -> None:
+        """Note the token of a page; FileIOError if too many had no new names."""
+        self._seen.add(hash(token))
+        last = page.objects[-1].key if page.objects else (page.prefixes or ("",))[-1]
+        self._idle = self._idle + 1 if last in {"", self._last} else 0
+        self._last = last or self._last
+        if self._idle >= IDLE_PAGES:
+            raise FileIOError(
+                f"Cannot list {self._location}: the store sent {IDLE_PAGES} pages one after "
+                "another without new names",
+                hint="Check the configured endpoint: no store answers so.",
+                path=self._location,
+            )
+
+
 def check_listed(names: Iterable[str], prefix: str, location: str) -> None:
     """Check that listed names begin with the requested prefix: deletions rely on them.
 
@@ -333,6 +368,12 @@ def whole_answer(read: ReadPiece, verb: str, location: str) -> bytes:
     content = _at_most(read, ANSWER)
     if len(content) > ANSWER:
         raise _too_long(verb, location, ANSWER)
+    if content.count(b"<") > _ELEMENTS or has_too_many_values(content):
+        raise AnswerLostError(
+            f"Cannot {verb} {location}: the response has more elements than any",
+            hint="Check the configured endpoint: no store answers so.",
+            path=location,
+        )
     return b"" if b"<!DOCTYPE" in content or b"\0" in content else content
 
 

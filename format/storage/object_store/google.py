@@ -25,6 +25,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectClient,
     ObjectPage,
     ObjectStatus,
+    PageTokens,
     PartUpload,
     StoreBusyError,
     check_listed,
@@ -182,14 +183,13 @@ class GoogleClient(RestClient):
             **self.payer,
         }
 
-        tokens: set[str] = set()
+        tokens = PageTokens(location)
 
         def page() -> tuple[ObjectPage, str | None]:
             response = self.ask_once("GET", self._objects, location, "list", params=asked)
             found = _said(response, "list", location, "kind")
             following = found.get("nextPageToken")
-            if following in tokens:
-                raise torn("list", location, "start of the next page")
+            tokens.check(following)
             objects = [_status(each) for each in found.get("items", [])]
             prefixes = [*found.get("prefixes", [])]
             check_listed([*(each.key for each in objects), *prefixes], prefix, location)
@@ -203,7 +203,7 @@ class GoogleClient(RestClient):
             yield found
             if not following:
                 return
-            tokens.add(following)
+            tokens.add(following, found)
             asked["pageToken"] = following
 
     def delete_one(self, key: str, location: str) -> None:

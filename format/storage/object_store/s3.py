@@ -24,6 +24,7 @@ from icecomb.format.storage.object_store.client import (
     ObjectClient,
     ObjectPage,
     ObjectStatus,
+    PageTokens,
     PartUpload,
     StoreFacts,
     check_listed,
@@ -214,13 +215,12 @@ class S3Client(ObjectClient):
         asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
         if not below:
             asked["Delimiter"] = "/"
-        tokens: set[str] = set()
+        tokens = PageTokens(location)
 
         def listed() -> tuple[ObjectPage, str | None]:
             found = self._list(asked, location)
             following = found["NextContinuationToken"] if found.get("IsTruncated") else None
-            if following in tokens:
-                raise torn("list", location, "start of the next page")
+            tokens.check(following)
             objects = [
                 ObjectStatus(
                     each["Key"],
@@ -238,7 +238,7 @@ class S3Client(ObjectClient):
             yield page
             if following is None:
                 return
-            tokens.add(following)
+            tokens.add(following, page)
             asked["ContinuationToken"] = following
 
     def has_any(self, prefix: str, location: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -103,6 +104,27 @@ def test_a_folder_has_no_entry_that_leads_elsewhere(
     for ask in (lambda at: next(io.list(at)), io.entries, io.folders):
         with pytest.raises(FileIOError, match=r"a folder has the entries|a file is called"):
             ask(f"webhdfs://{server.address}/x")
+
+
+def folder(*names: str) -> Answer:
+    one = {"type": "DIRECTORY", "length": 0, "modificationTime": 1, "fileId": 1}
+    found = [{**one, "pathSuffix": name} for name in names]
+    return 200, JSON, json.dumps({"FileStatuses": {"FileStatus": found}}).encode()
+
+
+@pytest.mark.parametrize("names", [["d"], ["a", "b"]])
+def test_folders_in_folders_have_an_end(io: FileIO, server: Listener, names: list[str]) -> None:
+    before, most = threading.active_count(), 0
+
+    def answer(*_: str) -> Answer:
+        nonlocal most
+        most = max(most, threading.active_count())
+        return folder(*names)
+
+    server.answer = answer
+    with pytest.raises(FileIOError, match="more levels of folders than HDFS has"):
+        CALLS["list"](io, f"webhdfs://{server.address}/x")
+    assert most < before + 150
 
 
 def streamed(io: FileIO, location: str) -> None:

@@ -466,31 +466,61 @@ def test_a_byte_now_and_then_is_no_answer(store, server, monkeypatch):
     assert server.sent < 500
 
 
+def page_of(kind: str, listed: str | None, after: str) -> bytes:
+    """A page with one name or none, and the token of the next."""
+    if kind == "gs":
+        item = {"name": listed, "size": "1", "updated": "2024-01-01T00:00:00Z"}
+        return js({"kind": "k", "items": [item] if listed else [], "nextPageToken": after})
+    if kind == "s3":
+        found = S3_LIST.format(
+            f"<Key>{listed}</Key><Size>1</Size><LastModified>2024-01-01T00:00:00Z</LastModified>"
+        )
+        following = f"<NextContinuationToken>{after}</NextContinuationToken>"
+        return xml(
+            "ListBucketResult",
+            f"{found if listed else '<Name>b</Name>'}<IsTruncated>true</IsTruncated>{following}",
+        )
+    about = f"<Properties><Last-Modified>{DATE}</Last-Modified></Properties>"
+    blob = BLOB.format(about).replace("p/x", listed) if listed else ""
+    return xml("EnumerationResults", f"{blob}<NextMarker>{after}</NextMarker>")
+
+
 def test_a_list_whose_pages_repeat_ends(store, server):
     def page(_: str, target: str) -> Iterator[bytes]:
         after = "B" if any(f"{name}=A" in target for name in ("Token", "token", "marker")) else "A"
-        listed = f"p/x{after}"
-        if kind == "gs":
-            item = {"name": listed, "size": "1", "updated": "2024-01-01T00:00:00Z"}
-            yield js({"kind": "k", "items": [item], "nextPageToken": after})
-        elif kind == "s3":
-            yield xml(
-                "ListBucketResult",
-                S3_LIST.format(
-                    f"<Key>{listed}</Key><Size>1</Size><LastModified>2024-01-01T00:00:00Z</LastModified>"
-                )
-                + f"<IsTruncated>true</IsTruncated><NextContinuationToken>{after}</NextContinuationToken>",
-            )
-        else:
-            about = f"<Properties><Last-Modified>{DATE}</Last-Modified></Properties>"
-            blob = BLOB.format(about).replace("p/x", listed)
-            yield xml("EnumerationResults", f"{blob}<NextMarker>{after}</NextMarker>")
+        yield page_of(kind, f"p/x{after}", after)
 
     kind, io = store
     server.answer = page
     with pytest.raises(FileIOError, match="start of the next page"):
         list(io.list(f"{kind}://b/p"))
     assert len(server.asked) < 5
+
+
+@pytest.mark.parametrize("listed", [None, "p/x"])
+def test_a_list_that_goes_on_without_new_names_ends(store, server, monkeypatch, listed):
+    monkeypatch.setattr(client, "IDLE_PAGES", 20)
+    kind, io = store
+    server.answer = lambda *_: [page_of(kind, listed, f"T{len(server.asked)}")]
+    with pytest.raises(FileIOError, match="20 pages one after another without new names"):
+        list(io.list(f"{kind}://b/p"))
+    assert len(server.asked) < 60
+
+
+def test_a_list_whose_next_page_has_too_long_a_name_ends(store, server):
+    kind, io = store
+    server.answer = lambda *_: [page_of(kind, None, f"{'T' * 100_000}{len(server.asked)}")]
+    with pytest.raises(FileIOError, match="start of the next page"):
+        list(io.list(f"{kind}://b/p"))
+    assert len(server.asked) < 5
+
+
+@pytest.mark.parametrize("body", [b"<a b=''/>" * (3 << 20), b"[" + b"{}," * (11 << 20) + b"1]"])
+def test_a_page_has_at_most_so_many_elements(store, server, body):
+    kind, io = store
+    server.answer = lambda *_: [said(200, body)]
+    with pytest.raises(FileIOError, match="more elements than any"):
+        list(io.list(f"{kind}://b/p"))
 
 
 def test_a_rewrite_that_is_never_done_ends(server):
