@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _HEAD: Final = 1 << 18
 """The most bytes of lines before a body, between its parts and after it: a server may go on
 answering `100 Continue`, or adding headers, without an end."""
+_BESIDE: Final = 16
+"""How many such bytes each byte of the body allows anew: one that is a chunk has five."""
 _INTERIM: Final = 16
 _LENGTH: Final = re.compile(r"[ \t]*[0-9]{1,19}[ \t]*")
 _PIECE: Final = 1 << 20
@@ -54,7 +56,7 @@ class TimedResponse(http.client.HTTPResponse):
 
 
 class _Bounded(io.BufferedReader):
-    """A reader of heads and bodies by whose limit a head ends before the time starts again."""
+    """A reader of heads and bodies by whose limit a head, or what is between chunks, ends."""
 
     _left = _HEAD
 
@@ -70,12 +72,16 @@ class _Bounded(io.BufferedReader):
         if size is None or size < 0:
             raise http.client.HTTPException("its body has no end")
         found = super().read(size)
-        self._left = _HEAD
+        self._allow(len(found))
         return found
 
     def readinto(self, buffer: Any, /) -> int:
-        self._left = _HEAD
-        return super().readinto(buffer)
+        count = super().readinto(buffer)
+        self._allow(count)
+        return count
+
+    def _allow(self, count: int) -> None:
+        self._left = min(_HEAD, self._left + _BESIDE * count)
 
 
 class _Timed(io.RawIOBase):

@@ -50,12 +50,13 @@ def endless(start: bytes, again: bytes, sent: list[int]) -> Iterator[str]:
         (HEAD, b"X-More: %s\r\n" % (b"x" * 60_000)),
         (CHUNKED, b"0" * (1 << 16)),
         (CHUNKED + b"1;", b"x" * (1 << 16)),
+        (CHUNKED, b"1;%s\r\n \r\n" % (b"x" * 60_000)),
         (CHUNKED + PART + b"0\r\n", b"X-More: after it\r\n" * 1000),
         (CHUNKED + PART, PART * 1000),
         (HEAD + b"\r\n", STATUS * 1000),
         (CHUNKED + b"-1\r\n", b" " * (1 << 20)),
     ],
-    ids=["100", "headers", "size", "extension", "trailers", "parts", "body", "negative"],
+    ids=["100", "headers", "size", "extension", "chunks", "trailers", "parts", "body", "negative"],
 )
 def test_an_answer_without_an_end_is_an_error(start: bytes, again: bytes) -> None:
     sent = [0]
