@@ -88,7 +88,7 @@ def fence(catalog: Catalog, identifier: Name) -> None:
     if _is_view(catalog, identifier):
         catalog.load_view(identifier).change(replace)
     else:
-        catalog.load_table(identifier).commit(Fence())
+        catalog.load_table(identifier).commit(_Fence())
 
 
 def remove_leftovers(catalog: Catalog, status: CommitStatus) -> None:
@@ -101,7 +101,7 @@ def remove_leftovers(catalog: Catalog, status: CommitStatus) -> None:
     catalog.io.delete(status.leftovers)
 
 
-class Fence:
+class _Fence:
     """A change that leaves the table unchanged, but still makes a new metadata file."""
 
     starting_point: None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.commit.commit import check_commit_allowed, check_metadata_folder
@@ -20,7 +19,6 @@ from icecomb.catalog.hive.parameters import (
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.hive.thrift.settings import current_user
 from icecomb.format.errors import IcecombError, NoSuchFileError, NoSuchIcebergTableError
-from icecomb.format.property.table_property import MIGRATION_VERIFIED
 from icecomb.format.property.way_back import check_way_back_kept
 from icecomb.format.shell_command import shell_command
 
@@ -38,11 +36,9 @@ class HivePointer(EntryPointer[MetadataVersion]):
 
     Attributes:
         ends_migration: Whether its commits may give up the way back of a migrated table.
-        verified_migration: The migration that its commits note as verified, if any.
     """
 
     ends_migration = False
-    verified_migration = ""
     keeps_folders = False
 
     def check_writable(self, metadata: TableMetadata) -> None:
@@ -110,9 +106,6 @@ class HivePointer(EntryPointer[MetadataVersion]):
         altered = pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
         if self.keeps_folders:
             altered = with_folders_of(altered, entry)
-        if self.verified_migration:
-            noted = {**altered.parameters, MIGRATION_VERIFIED: self.verified_migration}
-            altered = replace(altered, parameters=noted)
         self._named = naming(altered)
         return altered
 

@@ -237,7 +237,7 @@ def verify(
 ) -> Comparison:
     """Compare the migrated table with what Hive would read, value by value.
 
-    If they are equal, a commit that changes nothing else notes it in the table's entry.
+    If they are equal, a parameter of the table's entry says so.
 
     Raises:
         MigrationError: If it was not migrated by icecomb.

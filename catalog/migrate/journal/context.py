@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from icecomb.catalog.commit.commit import commit
 from icecomb.catalog.commit.commit_status import OLD_MS, is_old
 from icecomb.catalog.commit.pointer import Committed, Unknown
 from icecomb.catalog.hive.lock import TableLock
@@ -20,7 +19,7 @@ from icecomb.catalog.migrate.journal.journal import Journal, Step
 from icecomb.catalog.migrate.journal.overwritten_entry import OverwrittenEntry, find_overwritten
 from icecomb.catalog.migrate.journal.vouching import check_not_exchanged
 from icecomb.catalog.report.progress import Progress
-from icecomb.catalog.unknown_commit import Fence, fence
+from icecomb.catalog.unknown_commit import fence
 from icecomb.format.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -187,11 +186,9 @@ class MigrationContext:
         """Note in the entry that a migration was verified, unless it is noted already."""
         if is_noted_verified(journal, table):
             return
-        pointer = self.catalog.pointer((self.database, self.name))
-        pointer.verified_migration = journal.migration_id
-        # The pointer moves, so that a late request is refused.
-        with self.noting_unanswered(journal, table):
-            commit(pointer, self.io, pointer.load(), Fence())
+        with self.noting_unanswered(journal, table), Holding() as held, held:
+            lock = self.locked(held, table)
+            self.entry.note_verified(table, journal.migration_id, lock)
 
 
 def is_noted_verified(journal: Journal, table: HiveTable) -> bool:

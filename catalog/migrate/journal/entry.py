@@ -38,13 +38,15 @@ from icecomb.format.errors import (
     MigrationError,
 )
 from icecomb.format.input_limit import whole_number
-from icecomb.format.property.table_property import MIGRATION_DIGEST
+from icecomb.format.property.table_property import MIGRATION_DIGEST, MIGRATION_VERIFIED
 from icecomb.format.shell_command import shell_command
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
 _VIEW: Final = "VIRTUAL_VIEW"
 _CHANGED: Final = "transient_lastDdlTime"
 """Every Hive table has this parameter, in seconds; a metastore accepts any value."""
+_ROUNDS: Final = 10
+"""How often a note is made anew when commits without locks come between."""
 _NO_TIME: Final = 10**12
 """Greater values are not from a clock: they are set for a moment during a revert."""
 
@@ -154,6 +156,33 @@ class TableEntry:
         self.client.partitions.add(partitions)
         # A server stamps new partitions with its own time and statistics.
         self.client.partitions.alter(self.database, self.name, partitions)
+
+    def note_verified(self, table: HiveTable, migration: str, lock: TableLock | None) -> None:
+        """Note that a migration was verified; the pointer stays as it is.
+
+        Args:
+            table: The Iceberg table that was verified.
+            migration: The id of its migration.
+            lock: The lock on it.
+        """
+        for _ in range(_ROUNDS):
+            now = self.load()
+            if not now.is_iceberg or now.parameters.get("uuid") != table.parameters.get("uuid"):
+                break
+            pointer = now.metadata_location or ""
+            wanted = replace(now, parameters={**now.parameters, MIGRATION_VERIFIED: migration})
+
+            def judge(found: HiveTable, pointer: str = pointer) -> ChangeState:
+                if found.parameters.get(MIGRATION_VERIFIED) == migration:
+                    return ChangeState.HAPPENED
+                same = found.metadata_location == pointer
+                return ChangeState.NOT_YET if same else ChangeState.OVERTAKEN
+
+            outcome = self._alter(wanted, Expectation(METADATA_LOCATION, pointer), judge, lock)
+            if not isinstance(outcome, Conflict):
+                unknown = "it is unknown whether its entry says that it was verified"
+                return _require_done(outcome, now, unknown, verb="verify")
+        raise _changed(table)
 
     def expect(self, pointer: str) -> HiveTable:
         """Check that the entry points at a metadata file."""
