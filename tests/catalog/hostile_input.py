@@ -73,6 +73,8 @@ from icecomb.format.variant.encoder import encode
 from icecomb.format.variant.json_text import parse_json
 from icecomb.format.variant.variant_array import decode
 from tests.format.rows.deletes.deletion_vectors import runs_of
+from tests.format.rows.orc.made_files import nested as nested_types
+from tests.format.rows.orc.made_files import numbers
 
 MEMORY = 2 << 30
 HUGE = [0, -1, 1, 255, 1 << 31, (1 << 31) - 1, -(1 << 31), 1 << 63, (1 << 63) - 1, 1 << 200]
@@ -550,7 +552,16 @@ def orc_rows(made: Sound) -> Parser:
         out = BytesIO()
         orc.write_table(made.arrow, out, compression=codec)
         seeds.append(out.getvalue())
-    return Parser(seeds, in_memory("x.orc", _rows(OrcReader)), (_tail_changed, changed_bytes))
+    return Parser(
+        seeds,
+        in_memory("x.orc", _rows(OrcReader)),
+        (_tail_changed, changed_bytes),
+        lambda: (
+            numbers(1 << 28),
+            numbers(512, stripes=1 << 20),
+            *map(nested_types, (200, 1000, 50_000)),
+        ),
+    )
 
 
 def parquet_rows(made: Sound) -> Parser:

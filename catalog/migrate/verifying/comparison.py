@@ -445,14 +445,12 @@ def _parquet(stream: pa.NativeFile, _: str, schema: Schema) -> Iterator[pa.Recor
 
 def _orc(stream: pa.NativeFile, location: str, _: Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
-    from pyarrow import orc
 
     from icecomb.format.rows.orc.fallback import read_columns
+    from icecomb.format.rows.orc.file_tail import open_file
     from icecomb.format.rows.orc.reader import Padding
-    from icecomb.format.rows.orc.tail import OrcTail
 
-    file = orc.ORCFile(stream)
-    tail = OrcTail(file.reader.serialized_file_tail())
+    file, tail = open_file(stream, location)
     padding = Padding(file.schema, tail.padded)
     for number in range(file.nstripes):
         try:

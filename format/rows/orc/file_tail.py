@@ -46,25 +46,33 @@ class NumberedType:
     repeated: bool
 
 
+def open_file(source: pa.NativeFile, location: str) -> tuple[orc.ORCFile, OrcTail]:
+    """Open a file, and decode its tail; CorruptFileError if it cannot be one's.
+
+    The tail is checked before pyarrow makes the schema, which takes a stack of its depth.
+    """
+    with reading(location):
+        file = orc.ORCFile(source)
+        serialized = file.reader.serialized_file_tail()
+    try:
+        return file, OrcTail(serialized)
+    except ValueError as problem:
+        raise CorruptFileError(
+            f"Cannot read data file {location}: {problem}",
+            hint="Read an older snapshot, or restore the file from a backup.",
+            path=location,
+        ) from problem
+
+
 class OrcFileTail(FileTail):
     """The tail of an ORC file."""
 
     file_format = FileFormat.ORC
 
     def __init__(self, source: pa.NativeFile, location: str) -> None:
-        with reading(location):
-            file = orc.ORCFile(source)
-            schema, serialized = file.schema, file.reader.serialized_file_tail()
-        try:
-            self._tail = OrcTail(serialized)
-            rows = self._tail.rows
-        except ValueError as problem:
-            raise CorruptFileError(
-                f"Cannot read data file {location}: {problem}",
-                hint="Restore the file from a backup.",
-                path=location,
-            ) from problem
-        super().__init__(schema, rows, tuple(stripe.offset for stripe in self._tail.stripes))
+        file, self._tail = open_file(source, location)
+        stripes = tuple(stripe.offset for stripe in self._tail.stripes)
+        super().__init__(file.schema, self._tail.rows, stripes)
 
     def columns(
         self,

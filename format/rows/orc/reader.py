@@ -8,17 +8,17 @@ with such timestamps are read by `fallback`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import orc
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
-from icecomb.format.rows.orc.file_tail import count_types, has_place_names, types_of
-from icecomb.format.rows.orc.tail import OrcTail
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.rows.orc.file_tail import count_types, has_place_names, open_file, types_of
 from icecomb.format.rows.read.data_file_reader import DataFileReader, empty_batches, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
 from icecomb.format.rows.values.statistics import ChunkStatistics
@@ -26,6 +26,10 @@ from icecomb.format.spec.arrow_schema import child_fields
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import IcebergType
 from icecomb.format.storage.file_io import FileIO
+
+_JUSTIFIED: Final = 64
+"""Bytes of rows in memory that each byte of a stripe justifies, whatever the limit is."""
+_OFFSET_BITS: Final = 32
 
 
 class OrcReader(DataFileReader):
@@ -42,18 +46,9 @@ class OrcReader(DataFileReader):
         size: int | None = None,
     ) -> None:
         super().__init__(io, location, size)
+        self._file, self._tail = open_file(self._source, location)
         with reading(location):
-            self._file = orc.ORCFile(self._source)
             schema = self._file.schema
-            tail = self._file.reader.serialized_file_tail()
-        try:
-            self._tail = OrcTail(tail)
-        except ValueError as problem:
-            raise CorruptFileError(
-                f"Cannot read data file {location}: {problem}",
-                hint="Read an older snapshot, or restore the file from a backup.",
-                path=location,
-            ) from problem
         self.row_count = sum(stripe.rows for stripe in self._tail.stripes)
         self._statistics_loaded = False
         if has_place_names(schema):
@@ -99,6 +94,7 @@ class OrcReader(DataFileReader):
                 rows = self._tail.stripes[number].rows
                 yield from empty_batches(starts[number], rows, batch_size)
                 continue
+            self._check_size(number, names)
             with reading(self.location):
                 stripe = self._padding.removed(self._stripe(number, names))
             rows = self._tail.stripes[number].rows
@@ -111,6 +107,18 @@ class OrcReader(DataFileReader):
                 )
             for start in range(0, stripe.num_rows, batch_size):
                 yield starts[number] + start, stripe.slice(start, batch_size)
+
+    def _check_size(self, number: int, names: Collection[str]) -> None:
+        """Refuse a stripe of more rows than its bytes justify: it is read as a whole."""
+        stripe = self._tail.stripes[number]
+        size = stripe.rows * sum(_bits(f.arrow_type) for f in self.fields if f.name in names) // 8
+        if size > max(unpacked_bytes(), stripe.length * _JUSTIFIED):
+            raise CorruptFileError(
+                f"Data file {self.location} has {stripe.rows} rows in {stripe.length} bytes, "
+                f"stripe {number}: they take {size >> 20} MiB, more than the limit ({UNPACKED})",
+                hint="If the file is sound, set that environment variable to more.",
+                path=self.location,
+            )
 
     def _stripe(self, number: int, names: list[str]) -> pa.RecordBatch:
         try:
@@ -157,6 +165,16 @@ class OrcReader(DataFileReader):
 
 def _has_timestamp(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
+
+
+def _bits(kind: pa.DataType) -> int:
+    """Return the least size of a value in bits; what its length decides does not count."""
+    if pa.types.is_struct(kind):
+        return sum(_bits(child.type) for child in child_fields(kind))
+    try:
+        return int(kind.bit_width)
+    except ValueError:
+        return _OFFSET_BITS
 
 
 class Padding:

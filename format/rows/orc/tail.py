@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from icecomb.format.avro.container import inflated, unpacked, unsnapped
 from icecomb.format.avro.varint import read_varint
-from icecomb.format.input_limit import unpacked_bytes
+from icecomb.format.input_limit import LEVELS, unpacked_bytes
 from icecomb.format.rows.values.statistics import ChunkStatistics
 from icecomb.format.spec.types import (
     NANO_TYPES,
@@ -52,9 +52,10 @@ _TRUSTED_TIMES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A stripe of an ORC file, by its offset in bytes."""
+    """A stripe of an ORC file, by its offset and length in bytes."""
 
     offset: int
+    length: int
     rows: int
 
 
@@ -65,6 +66,7 @@ class OrcTail:
         tail = _message(serialized)
         self._script, footer = _message(_bytes(tail, 1)), _message(_bytes(tail, 2))
         types = [_message(raw) for raw in footer.get(4, ())]
+        _check_types(types)
         self._kinds = [_number(one, 1) for one in types]
         self.lengths = [_number(one, 4) for one in types]
         """For each type, the most characters of `varchar` and `char`; else 0."""
@@ -74,9 +76,7 @@ class OrcTail:
         self.julian = _number(footer, 9) == 0 and _number(footer, 11) != _PROLEPTIC
         """True if ORC's Java library numbered old dates by the Julian calendar (ORC-622)."""
         self._statistics: list[Sequence[bytes]] = []
-        self.stripes = tuple(
-            Stripe(_number(m, 1), _number(m, 5)) for m in map(_message, footer.get(3, ()))
-        )
+        self.stripes = tuple(_stripes(map(_message, footer.get(3, ()))))
         end = _number(tail, 3) - 1 - _number(tail, 4) - _number(self._script, 1)
         self.metadata_range = (end - _number(self._script, 5), end)
         """Start and end of the section with statistics of stripes, in bytes."""
@@ -187,6 +187,33 @@ class OrcTail:
         return b"".join(parts)
 
 
+def _stripes(messages: Iterable[Message]) -> Iterator[Stripe]:
+    """Yield the stripes; ValueError if they overlap, by which few bytes would be many rows."""
+    end = 0
+    for one in messages:
+        offset, rows = _number(one, 1), _number(one, 5)
+        length = sum(_number(one, field) for field in (2, 3, 4))
+        if offset < end:
+            raise ValueError("its stripes overlap")
+        end = offset + max(length, 1)
+        yield Stripe(offset, length, rows)
+
+
+def _check_types(types: Sequence[Message]) -> None:
+    """Check that types have names that are texts, and not too many levels of nested ones."""
+    levels = [0] * len(types)
+    for number, one in enumerate(types):
+        for name in one.get(3, ()):
+            if isinstance(name, bytes):  # pyarrow refuses others
+                name.decode()
+        for inner in _numbers(one, 2):
+            # pyarrow accepts no other order
+            if number < inner < len(types):
+                levels[inner] = levels[number] + 1
+                if levels[inner] > LEVELS.value:
+                    raise ValueError(f"types are nested more deeply than the limit ({LEVELS})")
+
+
 def _are_counted(statistics: Sequence[bytes], rows: int) -> bool:
     """Return whether values were counted at all, by the count of the row itself.
 
@@ -251,6 +278,18 @@ def _number(message: Message, field: int) -> int:
     if not isinstance(value, int):
         raise ValueError(f"field {field} is not a number")  # noqa: TRY004 - in the file, not an argument
     return value
+
+
+def _numbers(message: Message, field: int) -> Iterator[int]:
+    """Yield repeated numbers, packed or not."""
+    for one in message.get(field, ()):
+        if isinstance(one, int):
+            yield one
+            continue
+        at = 0
+        while at < len(one):
+            number, at = _varint(one, at)
+            yield number
 
 
 def _bytes(message: Message, field: int) -> bytes:

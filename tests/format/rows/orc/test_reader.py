@@ -14,11 +14,13 @@ from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, GreaterThan, LessThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.rows.orc.reader import OrcReader
 from icecomb.format.rows.orc.tail import OrcTail
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
+from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
@@ -35,6 +37,7 @@ from icecomb.format.spec.types import (
     TimestamptzType,
 )
 from icecomb.format.storage.file_io import FileIO
+from tests.format.rows.orc import made_files
 
 
 def with_id(name, kind, number):
@@ -254,3 +257,38 @@ def test_the_same_instant_is_read_beside_far_ones_as_alone(tmp_path, zone):
         found.append(read(tmp_path, schema, FileScanTask(file), mapping=mapping)["ts"].to_pylist())
     assert found[1][:2] == found[0]
     assert len(found[1]) == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (made_files.nested(150), "ICECOMB_MAX_SCHEMA_LEVELS"),
+        (made_files.nested(50_000), "ICECOMB_MAX_SCHEMA_LEVELS"),
+        (made_files.numbers(512, stripes=2), "stripes overlap"),
+        (made_files.numbers(1 << 30), "ICECOMB_MAX_UNPACKED_MIB"),
+        (made_files.orc_file([made_files.row_of(b"\xff"), made_files.LONG], rows=0), "utf-8"),
+    ],
+    ids=["levels", "many levels", "stripes", "rows", "name"],
+)
+def test_a_file_that_asks_for_more_than_its_bytes_justify_is_refused(
+    tmp_path, data, reason, monkeypatch
+):
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "64")
+    path = tmp_path / "x.orc"
+    path.write_bytes(data)
+    mapping = NameMapping.from_json([{"field-id": 1, "names": ["id"]}])
+
+    def read_all():
+        reader = OrcReader(FileIO(), str(path), mapping)
+        return list(reader.batches([0], reader.row_groups(), 1000))
+
+    with pytest.raises(CorruptFileError, match=reason):
+        read_all()
+
+
+def test_a_file_made_byte_by_byte_is_read(tmp_path):
+    path = tmp_path / "x.orc"
+    path.write_bytes(made_files.numbers(1024))
+    mapping = NameMapping.from_json([{"field-id": 1, "names": ["id"]}])
+    reader = OrcReader(FileIO(), str(path), mapping)
+    assert [b.num_rows for _, b in reader.batches([0], [0], 1000)] == [1000, 24]
