@@ -450,15 +450,15 @@ def _orc(stream: pa.NativeFile, location: str, _: Schema) -> Iterator[pa.RecordB
     from icecomb.format.rows.orc.file_tail import open_file
     from icecomb.format.rows.orc.reader import Padding
 
-    file, tail = open_file(stream, location)
-    padding = Padding(file.schema, tail.padded)
+    file, schema, tail = open_file(stream, location)
+    padding = Padding(schema, tail.padded)
     for number in range(file.nstripes):
         try:
             stripe = file.read_stripe(number)
         except pa.ArrowInvalid:  # times out of the range of nanoseconds
-            every = range(len(file.schema))
-            arrays = read_columns(stream, location, file.schema, number, every)
-            stripe = pa.RecordBatch.from_arrays(arrays, file.schema.names)
+            every = range(len(schema))
+            arrays = read_columns(stream, location, schema, number, every)
+            stripe = pa.RecordBatch.from_arrays(arrays, schema.names)
         yield padding.removed(stripe)
 
 

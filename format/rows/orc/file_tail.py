@@ -46,8 +46,8 @@ class NumberedType:
     repeated: bool
 
 
-def open_file(source: pa.NativeFile, location: str) -> tuple[orc.ORCFile, OrcTail]:
-    """Open a file, and decode its tail; CorruptFileError if it cannot be one's.
+def open_file(source: pa.NativeFile, location: str) -> tuple[orc.ORCFile, pa.Schema, OrcTail]:
+    """Open a file; return it, its schema and its tail, or raise CorruptFileError.
 
     The tail is checked before pyarrow makes the schema, which takes a stack of its depth.
     """
@@ -55,13 +55,15 @@ def open_file(source: pa.NativeFile, location: str) -> tuple[orc.ORCFile, OrcTai
         file = orc.ORCFile(source)
         serialized = file.reader.serialized_file_tail()
     try:
-        return file, OrcTail(serialized)
+        tail = OrcTail(serialized)
     except ValueError as problem:
         raise CorruptFileError(
             f"Cannot read data file {location}: {problem}",
             hint="Read an older snapshot, or restore the file from a backup.",
             path=location,
         ) from problem
+    with reading(location):
+        return file, file.schema, tail
 
 
 class OrcFileTail(FileTail):
@@ -70,9 +72,9 @@ class OrcFileTail(FileTail):
     file_format = FileFormat.ORC
 
     def __init__(self, source: pa.NativeFile, location: str) -> None:
-        file, self._tail = open_file(source, location)
+        _, schema, self._tail = open_file(source, location)
         stripes = tuple(stripe.offset for stripe in self._tail.stripes)
-        super().__init__(file.schema, self._tail.rows, stripes)
+        super().__init__(schema, self._tail.rows, stripes)
 
     def columns(
         self,

@@ -46,9 +46,7 @@ class OrcReader(DataFileReader):
         size: int | None = None,
     ) -> None:
         super().__init__(io, location, size)
-        self._file, self._tail = open_file(self._source, location)
-        with reading(location):
-            schema = self._file.schema
+        self._file, schema, self._tail = open_file(self._source, location)
         self.row_count = sum(stripe.rows for stripe in self._tail.stripes)
         self._statistics_loaded = False
         if has_place_names(schema):

@@ -14,6 +14,7 @@ from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, GreaterThan, LessThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.rows.orc.file_tail import OrcFileTail
 from icecomb.format.rows.orc.reader import OrcReader
 from icecomb.format.rows.orc.tail import OrcTail
 from icecomb.format.rows.read.arrow_scan import ArrowScan
@@ -292,3 +293,16 @@ def test_a_file_made_byte_by_byte_is_read(tmp_path):
     mapping = NameMapping.from_json([{"field-id": 1, "names": ["id"]}])
     reader = OrcReader(FileIO(), str(path), mapping)
     assert [b.num_rows for _, b in reader.batches([0], [0], 1000)] == [1000, 24]
+
+
+def test_a_file_whose_rows_are_no_struct_is_refused(tmp_path):
+    path = tmp_path / "x.orc"
+    path.write_bytes(made_files.orc_file([made_files.LONG], rows=0))
+    for open_it in (OrcReader, described):
+        with pytest.raises(UnsupportedError, match="top-level struct"):
+            open_it(FileIO(), str(path))
+
+
+def described(io, location):
+    with io.open_input(location) as source:
+        return OrcFileTail(source, location)
