@@ -414,7 +414,7 @@ def test_the_answer_of_who_gives_a_token_is_bounded(server, monkeypatch, key_fil
 
 
 def test_the_answer_of_a_machine_of_googles_is_bounded(server, monkeypatch, tmp_path):
-    monkeypatch.setattr(client, "ANSWER", 4 << 20)
+    monkeypatch.setattr(client, "ANSWER", 1 << 16)
     server.answer = lambda *_: endless(200, **{"Content-Type": "text/plain"})
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
