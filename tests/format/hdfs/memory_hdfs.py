@@ -336,10 +336,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"application/{kind}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        for at in range(len(body)) if self.server_side.pause_s else ():
+        is_slow = self.server_side.pause_s and not self.path.startswith("/jmx")
+        for at in range(len(body)) if is_slow else ():
             threading.Event().wait(self.server_side.pause_s)
             self.wfile.write(body[at : at + 1])
-        if not self.server_side.pause_s:
+        if not is_slow:
             self.wfile.write(body)
 
 
