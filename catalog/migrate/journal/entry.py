@@ -46,7 +46,7 @@ _VIEW: Final = "VIRTUAL_VIEW"
 _CHANGED: Final = "transient_lastDdlTime"
 """Every Hive table has this parameter, in seconds; a metastore accepts any value."""
 _ROUNDS: Final = 10
-"""How often a note is made anew when commits without locks come between."""
+"""How often a note is written again when commits without locks come between."""
 _NO_TIME: Final = 10**12
 """Greater values are not from a clock: they are set for a moment during a revert."""
 
