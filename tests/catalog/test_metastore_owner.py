@@ -24,7 +24,7 @@ from icecomb.catalog.configuration.metastore_folder import KIND, SIGNATURE, Meta
 from icecomb.catalog.hive.thrift.client import HiveClient
 from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.format.errors import ConfigurationError
+from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
 
 STRANGER = """
@@ -142,6 +142,71 @@ def test_a_login_that_is_relayed_from_another_port_is_not_valid(metastore, monke
         with contextlib.suppress(OSError):
             relaying.result(30)
     assert all(status != 5 for status, _ in said)
+
+
+RELAY = """
+import encodings.idna, os, socket, struct, sys
+from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TFramedTransport
+
+user = int(sys.argv[2])
+if user != os.geteuid():
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+def exactly(source, size):
+    found = b""
+    while len(found) < size:
+        if not (part := source.recv(size - len(found))):
+            raise EOFError
+        found += part
+    return found
+
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    owner, _ = listener.accept()
+server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for source, target in [(owner, server)] * 2 + [(server, owner), (owner, server), (server, owner)]:
+    status, size = struct.unpack(">BI", exactly(source, 5))
+    target.sendall(struct.pack(">BI", status, size) + exactly(source, size))
+assert status == 5
+transport = TSocket()
+transport.handle = server
+client = ThriftHiveMetastore.Client(TBinaryProtocol(TFramedTransport(transport)))
+try:
+    print("in", client.get_all_databases())
+except Exception as error:
+    print("out", error)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes of others")
+@pytest.mark.parametrize(("user", "outcome"), [(65534, "out"), (0, "in")])
+def test_a_login_that_another_user_relays_admits_him_not(metastore, tmp_path, user, outcome):
+    """As Hive's clients in Java send it: they compare no realm with the address."""
+    token = find_token(str(metastore.token_file), KIND, SIGNATURE)
+    java = tmp_path / "java"
+    java.write_bytes(token_file(DelegationToken(token.identifier, token.password, "java"), KIND))
+    settings = {
+        "hive.metastore.sasl.enabled": "true",
+        "hive.metastore.token.signature": "java",
+        "hadoop.token.files": str(java),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", RELAY, str(metastore.port), str(user)],
+        stdout=subprocess.PIPE, text=True, cwd="/",
+    ) as relay:  # fmt: skip
+        port = int(relay.stdout.readline())
+        with (
+            HiveClient(f"thrift://127.0.0.1:{port}", ConnectionSettings.of(settings)) as client,
+            contextlib.suppress(UnreachableError, MetastoreError),
+        ):
+            client.databases()
+        assert relay.stdout.read().split()[0] == outcome
+    with HiveClient(metastore.uri) as client:
+        assert client.server_name() == metastore.name
 
 
 def _exactly(plug, size):

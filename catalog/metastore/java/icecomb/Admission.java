@@ -43,6 +43,9 @@ import org.apache.thrift.transport.layered.TFramedTransport;
  * a delegation token (they need {@code hive.metastore.sasl.enabled} and a token file); and, for clients that know no
  * SASL, {@code set_ugi} as the first call, with the token's password as a group.
  *
+ * <p>Hive's clients in Java send a login to whoever has the address: one at the address of a metastore that ended may
+ * relay it here. So who shows the token must also be a process of the owner, or of root, where {@link Peers} can tell.
+ *
  * <p>A stranger gets little time and memory, and leaves nothing in the log. Of too many connections that are not
  * admitted the oldest is closed, so that the owner, who is admitted in milliseconds, gets in.
  */
@@ -67,6 +70,7 @@ final class Admission {
   private final char[] password;
   private final byte[] secret;
   private final String refusal;
+  private final Peers peers = new Peers();
   private final ThreadLocal<TTransport> admitted = new ThreadLocal<>();
 
   /** What waits for admission, the oldest first, by the time of its beginning. */
@@ -145,6 +149,9 @@ final class Admission {
         found = new TFramedTransport(connection, LONGEST_FRAME);
       } else {
         introduce(door);
+      }
+      if (peers.isOfAnother(plug)) {
+        throw new TTransportException("another user relayed the login");
       }
       connection.setTimeout(0);
       return new TUGIContainingTransport(found) {
