@@ -10,6 +10,7 @@ import functools
 import logging
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -97,13 +98,21 @@ def private_cache(name: str) -> Path:
                 each.mkdir(mode=0o700, exist_ok=True)
                 found = each.lstat()
                 if found.st_uid == os.geteuid() and may_be_written(each, found):
-                    each.chmod(0o700)
+                    _set_aside(each)
                 part = open_part(each)
     except OSError as error:
         raise JavaError(f"{folder} cannot be used: {error.strerror or error}", hint=hint) from error
     if part is not None:
         raise JavaError(f"{folder} is not used: {part} is open to other users", hint=hint)
     return folder
+
+
+def _set_aside(folder: Path) -> None:
+    """Make a folder of the cache anew; what others may have put into the old one is not used."""
+    aside = folder.with_name(f"{folder.name}-{secrets.token_hex(4)}")
+    folder.rename(aside)
+    _LOG.warning("%s was open to other users: it is %s now, and made anew", folder, aside)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def compile_jar(sources: Sequence[Path], classpath: str, name: str, key: str) -> Path:

@@ -28,6 +28,19 @@ def test_it_is_made_for_the_user_alone_and_closed_if_it_was_open(cache: Path) ->
     assert java.private_cache("jars").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("name", ["icecomb", "icecomb/jars"])
+def test_what_lies_in_one_that_was_open_is_not_run(
+    cache: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    planted = java.private_cache("jars") / "planted"
+    planted.mkdir()
+    (cache / name).chmod(0o777)
+    assert [*java.private_cache("jars").iterdir()] == []
+    [kept] = cache.glob("icecomb*/jars*/planted")
+    assert str(kept.parent if name == "icecomb/jars" else kept.parent.parent) in caplog.text
+    assert [*java.private_cache("jars").iterdir()] == []
+
+
 def test_nothing_is_made_where_others_could_exchange_it(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
