@@ -93,6 +93,11 @@ def test_spark_submit_runs_on_executors_without_python_by_a_packed_environment(
     place, namespace, archive, without_python, tmp_path, catalog
 ):
     (tmp_path / "job.py").write_text(JOB.format(namespace=namespace))
+    # others may write to the folder that Spark is started in
+    planted = tmp_path / ARCHIVED_PYTHON
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
+    planted.chmod(0o755)
     answer = spark_programs.run(
         "spark-submit",
         *("--master", "local-cluster[1,1,512]", "--conf", "spark.executor.memory=512m"),
@@ -109,6 +114,7 @@ def test_spark_submit_runs_on_executors_without_python_by_a_packed_environment(
         env=without_python,
     )
     assert "ANSWER Row(count(1)=90, sum(id)=4470)" in answer
+    assert not (tmp_path / "ran").exists()
     rows = catalog.load_table((namespace, "t")).scan().to_arrow()
     assert (rows.num_rows, sum(rows["id"].to_pylist())) == (90, 4470)
 

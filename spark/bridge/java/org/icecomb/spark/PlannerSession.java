@@ -66,10 +66,11 @@ public final class PlannerSession {
 
   /**
    * The interpreter in an archive ({@code --archives env.tar.gz#env}): YARN unpacks archives into
-   * the driver's working directory, Spark itself into a folder of its own.
+   * the driver's working directory, Spark itself into a folder of its own, which comes first: others may write to the
+   * directory that a user starts Spark in.
    */
   private static String unpacked(String python) {
-    if (python.startsWith("/") || !python.contains("/") || new File(python).exists()) {
+    if (python.startsWith("/") || !python.contains("/")) {
       return python;
     }
     File unpacked = new File(SparkFiles.getRootDirectory(), python);
