@@ -102,12 +102,9 @@ class LocalFileSystem(FileSystem):
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """Implement `FileIO.open_input`."""
-        import pyarrow as pa
-
         with _failures("open", location):
             _regular(location)
-            # pyarrow would encode a text as UTF-8, whatever the names of files are encoded in
-            return pa.OSFile(os.fsencode(_local_path(location)), "rb")
+            return _arrow_file(os.open(_local_path(location), _READ), location)
 
     def open_to_copy(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """Implement `FileIO.open_to_copy`."""

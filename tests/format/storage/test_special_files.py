@@ -135,7 +135,8 @@ def test_a_file_that_is_exchanged_after_it_was_looked_at_is_refused(
                 place.symlink_to(special)
         return found
 
-    for ask in (FileIO({}).read, FileIO({}).open_to_copy):
+    io = FileIO({})
+    for ask in (io.read, io.open_input, io.open_to_copy):
         place.unlink(missing_ok=True)
         place.write_bytes(b"{}")
         monkeypatch.setattr(os, "stat", exchanged)
