@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from icecomb.format.arrow.batch_stream import in_order, thread_pool
@@ -28,7 +29,12 @@ from icecomb.format.storage.file_system import (
     exists_already,
     is_missing,
 )
-from icecomb.format.storage.hdfs.address import HdfsAddress, hadoop_properties, resolve_location
+from icecomb.format.storage.hdfs.address import (
+    HdfsAddress,
+    hadoop_properties,
+    known_clusters,
+    resolve_location,
+)
 from icecomb.format.storage.hdfs.failure import HdfsDataLostError
 from icecomb.format.storage.hdfs.native import NativeHdfs, works_here
 from icecomb.format.storage.hdfs.web_hdfs import HdfsStatus, WebHdfs
@@ -94,7 +100,14 @@ class HdfsFileSystem(FileSystem):
         return web, address
 
     def _wants_native(self, address: HdfsAddress) -> bool:
-        return self._engine == "native" and works_here() and bool(address.cluster)
+        wanted = self._engine == "native" and works_here() and bool(address.cluster)
+        # what others answer to hdfs-native may end the process
+        return wanted and not self._configured.isdisjoint(map(str.lower, address.name_nodes))
+
+    @cached_property
+    def _configured(self) -> frozenset[str]:
+        """`host:port` of the web interfaces of name nodes that the settings name."""
+        return frozenset().union(*(each.web for each in known_clusters(self._properties)))
 
     def read(self, location: str) -> bytes:
         """Implement `FileIO.read`."""

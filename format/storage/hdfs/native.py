@@ -3,8 +3,9 @@
 hdfs-native transfers the bytes of files from and to the data nodes. Publishing a file stays with
 WebHDFS: hdfs-native does not expose a file's inode, without which nobody can tell whether a rename
 whose response was lost had succeeded. Without any data node, hdfs-native retries for minutes; a
-silent node it awaits without end, so each of its calls has the timeouts of WebHDFS here. This is
-the only module that uses it.
+silent node it awaits without end, so each of its calls has the timeouts of WebHDFS here. With
+Kerberos it believes a name node that asks for no login, and asks for a ticket of whichever service
+one names; a few bytes of a node can end the process. This is the only module that uses it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from icecomb.format.storage.hdfs.web_hdfs import FILE_MODE, WebHdfs
 from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.storage_property import (
     HADOOP_AUTHENTICATION,
+    HADOOP_FALLBACK,
     HDFS_KEYTAB,
     HDFS_PRINCIPAL,
     HDFS_READ_TIMEOUT,
@@ -236,6 +238,13 @@ def _check_user(asked: str, properties: Mapping[str, str]) -> None:
             hint="hdfs-native reads tokens from the file that HADOOP_TOKEN_FILE_LOCATION names.",
         )
     if HADOOP_AUTHENTICATION.of(properties) == "kerberos":
+        if not HADOOP_FALLBACK.of(properties):
+            raise ConfigurationError(
+                "hdfs.engine=native does not go with Kerberos: hdfs-native asks for no proof of "
+                "who a name node is",
+                hint=f"Leave hdfs.engine at webhdfs; {HADOOP_FALLBACK}=true allows it where nobody "
+                "else can answer in the name node's place.",
+            )
         return
     own = os.environ.get("HADOOP_PROXY_USER") or user_name()
     if asked != own:
@@ -260,7 +269,10 @@ def _failures(verb: str, location: str, *, lost: bool = False) -> Iterator[None]
         raise exists_already(location) from None
     except FileNotFoundError:
         raise is_missing(location) from None
-    except Exception as error:
+    except BaseException as error:
+        # a panic of hdfs-native is no `Exception`
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         remote = _REMOTE.search(str(error))
         if remote is not None and not (lost and remote["name"] in TRANSIENT):
             text = remote["text"].replace('\\"', '"').split("\\n")[0]

@@ -82,15 +82,17 @@ def test_without_a_ticket_the_way_to_get_one_is_told(secured, properties):
 
 
 def test_the_native_engine_reads_and_writes_by_a_keytab(secured, properties, keytab):
-    io = FileIO({**properties, **keytab, "hdfs.engine": "native"})
+    native = {"hdfs.engine": "native", "ipc.client.fallback-to-simple-auth-allowed": "true"}
+    io = FileIO({**properties, **keytab, **native})
     io.create(f"{secured.uri}/native", b"data" * 1000)
     assert io.read(f"{secured.uri}/native") == b"data" * 1000
     assert FileIO({**properties, **keytab}).size(f"{secured.uri}/native") == 4000
 
 
 def test_the_native_engine_without_a_ticket_says_how_to_get_one(properties, secured):
+    native = {"hdfs.engine": "native", "ipc.client.fallback-to-simple-auth-allowed": "true"}
     with pytest.raises(IcecombError) as caught:
-        FileIO({**properties, "hdfs.engine": "native"}).read(f"{secured.uri}/x")
+        FileIO({**properties, **native}).read(f"{secured.uri}/x")
     assert "kinit" in str(caught.value)
 
 

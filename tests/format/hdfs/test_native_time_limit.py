@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -43,3 +44,30 @@ def test_a_silent_name_node_is_an_error_that_names_it(client: Any, port: int) ->
     with pytest.raises(IcecombError, match=f"{port}"), client.upload("/t/a", "hdfs://t/a"):
         pass
     assert time.monotonic() - begun < 30
+
+
+def test_a_panic_of_the_library_is_an_error_of_icecomb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no `Exception` in Python, and would end what goes on with the next table."""
+    monkeypatch.setattr(NativeHdfs, "active_name_node", lambda _: "")
+    # a step of the login that hdfs-native does not know
+    head, step = bytes.fromhex("08dfffffff0f1000"), bytes.fromhex("104d")
+    said = bytes([len(head)]) + head + bytes([len(step)]) + step
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            plug, _ = listener.accept()
+            with plug:
+                plug.recv(1 << 10)
+                plug.sendall(len(said).to_bytes(4, "big") + said)
+                plug.recv(1 << 10)
+
+        Thread(target=answer, daemon=True).start()
+        properties = {
+            "fs.defaultFS": f"hdfs://127.0.0.1:{listener.getsockname()[1]}",
+            "dfs.namenode.http-address": "127.0.0.1:1",
+            "hadoop.security.authentication": "kerberos",
+            "ipc.client.fallback-to-simple-auth-allowed": "true",
+        }
+        client = NativeHdfs(resolve_location("/t", properties), properties)
+        with pytest.raises(FileIOError, match="Cannot read hdfs://t/a"):
+            client.read("/t/a", "hdfs://t/a")

@@ -15,7 +15,11 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.file_io import FileIO
 
-NOWHERE = {"dfs.namenode.http-address": "127.0.0.1:1", "hdfs.engine": "native"}
+NOWHERE = {
+    "fs.defaultFS": "hdfs://127.0.0.1:8020",
+    "dfs.namenode.http-address": "127.0.0.1:1",
+    "hdfs.engine": "native",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +52,20 @@ def test_an_unknown_engine_is_refused():
 def test_it_never_acts_for_another_user_than_the_properties_say(properties, problem):
     with pytest.raises(ConfigurationError, match=problem):
         FileIO({**NOWHERE, **properties}).read("hdfs://127.0.0.1:8020/x")
+
+
+def test_with_kerberos_it_is_refused_as_it_believes_whoever_asks_for_no_login():
+    secured = {**NOWHERE, "hadoop.security.authentication": "kerberos"}
+    with pytest.raises(ConfigurationError, match="proof of who a name node is") as caught:
+        FileIO(secured).read("hdfs://127.0.0.1:8020/x")
+    assert "ipc.client.fallback-to-simple-auth-allowed=true" in caught.value.hint
+
+
+def test_hosts_that_only_a_path_names_are_asked_over_webhdfs():
+    """A few bytes of a data node end a process that asks it by hdfs-native."""
+    elsewhere = FileIO({**NOWHERE, "hdfs.user": "bob"})
+    with pytest.raises(FileIOError, match=r"127\.0\.0\.2:9870"):
+        elsewhere.read("hdfs://127.0.0.2:8020/x")
 
 
 def test_a_cluster_that_is_not_there_is_an_error_at_once():
