@@ -155,6 +155,8 @@ def _folder(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
             status = web.status(existing, warehouse)
             break
         except NoSuchFileError:
+            if existing == "/":
+                raise
             existing = posixpath.dirname(existing)
     if not status.is_folder:
         yield Finding(

@@ -8,7 +8,10 @@ import uuid
 import pytest
 
 from icecomb.catalog import cli
+from icecomb.catalog.hadoop.cluster_examination import examine_cluster
+from icecomb.catalog.report.finding import Severity
 from tests.peers.hdfs import write_site
+from tests.peers.listener import Listener
 from tests.peers.webhdfs_proxy import WebHdfsProxy
 
 
@@ -161,3 +164,25 @@ def test_configuration_that_names_no_such_cluster_is_a_problem(doctor, hdfs):
     code, findings = doctor("hdfs://other/lake", {"dfs.nameservices": "ns1"})
     assert code == 3
     assert "no nameservice of this name; dfs.nameservices has ns1" in of(findings, "hdfs")[1]
+
+
+def test_an_examination_ends_where_the_root_folder_is_gone():
+    answered = []
+
+    def answer(_, path):
+        kind = {"Content-Type": "application/json"}
+        if "op=GETFILESTATUS" not in path:
+            return 200, kind, b'{"beans":[{"State":"active"}]}'
+        answered.append(path)
+        # there as long as the latency is measured
+        if len(answered) <= 5:
+            known = {"pathSuffix": "", "type": "DIRECTORY", "length": 0, "modificationTime": 1}
+            return 200, kind, json.dumps({"FileStatus": {**known, "fileId": 1}}).encode()
+        told = {"exception": "FileNotFoundException", "message": "no"}
+        return 404, kind, json.dumps({"RemoteException": told}).encode()
+
+    server = Listener(answer)
+    findings = [*examine_cluster({}, f"webhdfs://{server.address}/a/b")]
+    server.close()
+    assert findings[-1].severity is Severity.PROBLEM
+    assert len(answered) == 8

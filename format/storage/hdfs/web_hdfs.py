@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import pyhdfs
     import requests
 
-_READ_TRIES: Final = 4
+_NODE_TRIES: Final = 4
 FILE_MODE: Final = 0o666
 """The permissions of new files, without a umask."""
 _FOLDER_MODE: Final = 0o777
@@ -219,7 +219,7 @@ class WebHdfs:
                         path=location,
                     )
                 return found
-            if failures >= _READ_TRIES:
+            if failures >= _NODE_TRIES:
                 raise problem
             failures += 1
             self._failed.add(node)
@@ -255,7 +255,7 @@ class WebHdfs:
                 return self._session.upload(url, location)
             except HdfsDataLostError:
                 node = urlsplit(url).netloc
-                if node in failed:
+                if node in failed or len(failed) >= _NODE_TRIES:
                     raise
                 failed.add(node)
                 self._failed.add(node)

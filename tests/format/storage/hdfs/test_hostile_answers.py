@@ -224,3 +224,22 @@ def test_a_length_is_not_believed_before_its_bytes_came(io: FileIO, server: List
         for call in ("read", "range"):
             with pytest.raises(FileIOError, match=r"Cannot read webhdfs://"):
                 TRANSFERS[call](io, f"webhdfs://{server.address}/x")
+
+
+def test_a_name_node_that_names_ever_other_dead_data_nodes_keeps_no_write_waiting(
+    io: FileIO, server: Listener
+) -> None:
+    named: list[str] = []
+
+    def answer(_: str, path: str) -> Answer:
+        if "op=CREATE" in path:
+            named.append(f"http://127.0.0.{len(named) + 2}:1/webhdfs/v1/x?op=CREATE")
+            return 307, {**BYTES, "Location": named[-1]}, b""
+        if "op=GETFILESTATUS" in path:
+            return refusal("FileNotFoundException", "no", 404)
+        return 200, JSON, b'{"boolean":true,"beans":[]}'
+
+    server.answer = answer
+    with pytest.raises(FileIOError, match="at data node"):
+        io.create(f"webhdfs://{server.address}/x", b"data")
+    assert len(named) < 60
