@@ -2,10 +2,17 @@ package org.icecomb.spark.read;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.avro.Schema;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
 
 /** What executors make of schemas and deletion vectors, one a line: an answer, or an error. */
@@ -19,7 +26,12 @@ final class ReadLimits {
       String[] asked = line.split(" ", 3);
       String answer;
       try {
-        answer = asked[0].equals("schema") ? schema(asked[2]) : vector(asked[1], asked[2]);
+        answer =
+            switch (asked[0]) {
+              case "schema" -> schema(asked[2]);
+              case "avro" -> avro(asked[1], Path.of(asked[2]));
+              default -> vector(asked[1], asked[2]);
+            };
       } catch (Exception | StackOverflowError | OutOfMemoryError e) {
         answer = e.getClass().getSimpleName() + ": " + e.getMessage();
       }
@@ -31,6 +43,31 @@ final class ReadLimits {
     Schema schema = new Schema.Parser().parse(text);
     AvroSchemaSize.check(schema);
     return String.valueOf(AvroSchemaSize.isEmpty(schema));
+  }
+
+  /** Reads the columns {@code id} and {@code a} of an Avro file with a stated number of rows. */
+  private static String avro(String rows, Path file) throws Exception {
+    StructType columns =
+        Schemas.struct(
+            List.of(
+                Schemas.withId("id", DataTypes.LongType, 1),
+                Schemas.withId("a", DataTypes.StringType, 2)));
+    ReadSettings settings =
+        new ReadSettings(
+            3, false, false, false, false, false, false, false, 0, false, "UTC", "", "", null);
+    FileRequest request =
+        new FileRequest(
+            new Configuration(), settings, "avro", new org.apache.hadoop.fs.Path(file.toUri()), 0,
+            Files.size(file), Long.parseLong(rows), columns, false, null, List.of(), null);
+    StringBuilder found = new StringBuilder();
+    try (FormatReader reader = FormatReader.open(request)) {
+      while (reader.next()) {
+        for (int i = 0; i < reader.rows(); i++) {
+          found.append(reader.column(1) == null ? "" : reader.column(1).getUTF8String(i) + " ");
+        }
+      }
+    }
+    return found.toString();
   }
 
   private static String vector(String rows, String blob) throws Exception {

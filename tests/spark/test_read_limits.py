@@ -41,15 +41,64 @@ VECTORS = [
     (runs_of(4), 4 << 16, "0 1 2 3 4 5 6 7 8 of 262144"),
     (runs_of(32_768), 5, "IOException: .* has other positions than 5"),
 ]
+HUGE = (1 << 31) - 20
+DAMAGED = "IOException: .* states a length of"
+
+
+def number(value: int) -> bytes:
+    """A length as Avro writes it."""
+    return varint(value << 1)
+
+
+def varint(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def sized(data: bytes) -> bytes:
+    return number(len(data)) + data
+
+
+def avro(*blocks: bytes, codec: bytes = b"null", more: bytes = b"", fields: Any = ()) -> bytes:
+    schema = {"type": "record", "name": "r", "fields": [*fields]}
+    entries = sized(b"avro.schema") + sized(json.dumps(schema).encode())
+    entries += sized(b"avro.codec") + sized(codec)
+    head = b"Obj\1" + number(3 if more else 2) + entries + more + b"\0" + SYNC
+    return head + b"".join(each + SYNC for each in blocks)
+
+
+def rows(count: int, size: int) -> bytes:
+    """A block of rows with a text of so many bytes."""
+    return number(count) + sized(b"".join(number(i) + sized(b"x" * size) for i in range(count)))
+
+
+SYNC = bytes(range(16))
+COLUMNS = [
+    {"name": "id", "type": "long", "field-id": 1},
+    {"name": "a", "type": "string", "field-id": 2},
+]
+FILES = [
+    (avro(rows(2, 1), rows(3, 2), fields=COLUMNS), 5, "x x xx xx xx $"),
+    (avro(*(rows(4, 2000) for _ in range(40)), fields=COLUMNS), 160, "(x{2000} ){160}$"),
+    (avro(number(1) + number(HUGE) + bytes(64), fields=COLUMNS), 1, DAMAGED),
+    (avro(more=sized(b"k") + number(HUGE)), 1, DAMAGED),
+    (avro(more=number(HUGE)), 1, DAMAGED),
+    (avro(number(1) + sized(varint(HUGE) + bytes(9)), codec=b"snappy", fields=COLUMNS), 1, DAMAGED),
+    (avro(number(1) + sized(number(1) + number(HUGE)), fields=COLUMNS), 1, "IOException: a value"),
+    (avro(number(1 << 60) + sized(b"")), 3, "IOException: .* has 6 rows, its manifest says 3"),
+]
 
 
 @pytest.fixture(scope="module")
-def answers() -> list[str]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     classes = f"{spark_home().jars}{os.sep}*{os.pathsep}{bridge_jar()}"
     key = f"{zlib.crc32(SOURCE.read_bytes()):x}-{bridge_jar().stem}"
     jar = compile_jar([SOURCE], classes, "read-limits", key)
     lines = [f"schema - {json.dumps(schema)}" for schema, _ in SCHEMAS]
     lines += [f"vector {rows} {base64.b64encode(blob).decode()}" for blob, rows, _ in VECTORS]
+    folder = tmp_path_factory.mktemp("avro")
+    for place, (data, count, _) in enumerate(FILES):
+        (folder / f"{place}.avro").write_bytes(data)
+        lines.append(f"avro {count} {folder}/{place}.avro")
     done = subprocess.run(
         [find_java(), "-Xmx128m", "-cp", f"{classes}{os.pathsep}{jar}",
          "org.icecomb.spark.read.ReadLimits"],
@@ -59,7 +108,7 @@ def answers() -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("number", range(len(SCHEMAS) + len(VECTORS)))
+@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES)))
 def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
-    expected: list[Any] = [*SCHEMAS, *VECTORS]
+    expected: list[Any] = [*SCHEMAS, *VECTORS, *FILES]
     assert re.match(expected[number][-1], answers[number]), answers[number]

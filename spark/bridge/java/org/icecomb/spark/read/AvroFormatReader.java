@@ -5,7 +5,6 @@ import org.apache.avro.file.DataFileConstants;
 import org.apache.avro.file.DataFileReader;
 import org.apache.avro.io.BinaryDecoder;
 import org.apache.avro.io.DecoderFactory;
-import org.apache.avro.mapred.FsInput;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.StructField;
@@ -15,7 +14,9 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 /** A reader of Avro, row by row into vectors, of the blocks whose sync marker is in the range. */
 final class AvroFormatReader implements FormatReader {
 
+  private final AvroInput input;
   private final DataFileReader<Void> file;
+  private final boolean snappy;
   private final AvroRows rows;
   private final OnHeapColumnVector[] vectors;
   private final boolean[] missing;
@@ -23,16 +24,20 @@ final class AvroFormatReader implements FormatReader {
   private final FileRequest request;
   private final int capacity;
   private long position;
+  private long leftInBlock;
   private int count;
 
   private AvroFormatReader(
+      AvroInput input,
       DataFileReader<Void> file,
       AvroRows rows,
       OnHeapColumnVector[] vectors,
       RowNumbers numbers,
       long position,
       FileRequest request) {
+    this.input = input;
     this.file = file;
+    this.snappy = DataFileConstants.SNAPPY_CODEC.equals(file.getMetaString(DataFileConstants.CODEC));
     this.rows = rows;
     this.vectors = vectors;
     this.missing = rows.missing();
@@ -50,8 +55,9 @@ final class AvroFormatReader implements FormatReader {
       vectors[i] = new OnHeapColumnVector(request.settings().batchRows(), column.dataType());
     }
     AvroRows rows = new AvroRows(request, vectors);
-    FsInput input = new FsInput(request.path(), request.hadoop());
+    AvroInput input = new AvroInput(request);
     try {
+      input.checkHeader();
       DataFileReader<Void> file = new DataFileReader<>(input, rows);
       boolean numbered = request.positions() || request.deletes() != null;
       long position = 0;
@@ -60,7 +66,7 @@ final class AvroFormatReader implements FormatReader {
         file.sync(request.start());
       }
       return new AvroFormatReader(
-          file, rows, vectors, numbered ? new RowNumbers() : null, position, request);
+          input, file, rows, vectors, numbered ? new RowNumbers() : null, position, request);
     } catch (IOException | RuntimeException e) {
       input.close();
       throw e;
@@ -102,17 +108,27 @@ final class AvroFormatReader implements FormatReader {
     position += count;
     count = 0;
     long end = request.start() + request.length();
-    while (count < capacity && file.hasNext() && !file.pastSync(end)) {
+    while (count < capacity && hasNext() && !file.pastSync(end)) {
       file.next(null);
+      leftInBlock--;
       count++;
     }
-    if (count == 0) {
-      request.checkRows(position);
+    // rows may take no bytes
+    if (count == 0 || request.rows() >= 0 && position + count > request.rows()) {
+      request.checkRows(position + count);
     }
     if (count > 0 && numbers != null) {
       numbers.set(position, count);
     }
     return count > 0;
+  }
+
+  private boolean hasNext() throws IOException {
+    if (leftInBlock == 0) {
+      input.checkBlock(file.previousSync(), snappy);
+      leftInBlock = file.hasNext() ? file.getBlockCount() : 0;
+    }
+    return leftInBlock > 0;
   }
 
   @Override

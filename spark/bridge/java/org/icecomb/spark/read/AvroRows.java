@@ -2,7 +2,6 @@ package org.icecomb.spark.read;
 
 import java.io.IOException;
 import java.math.BigInteger;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -11,6 +10,7 @@ import org.apache.avro.LogicalType;
 import org.apache.avro.LogicalTypes;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericDatumReader;
+import org.apache.avro.io.BinaryDecoder;
 import org.apache.avro.io.DatumReader;
 import org.apache.avro.io.Decoder;
 import org.apache.avro.util.Utf8;
@@ -393,9 +393,9 @@ final class AvroRows implements DatumReader<Void> {
                   : null;
           case BYTES ->
               logical instanceof LogicalTypes.Decimal decimal
-                  ? decimal(decimal, wanted, in -> bytes(in.readBytes(null)))
+                  ? decimal(decimal, wanted, AvroRows::bytes)
                   : isBytes(wanted)
-                      ? (in, to) -> appendBytes(bytes(in.readBytes(null)), uuid, to)
+                      ? (in, to) -> appendBytes(bytes(in), uuid, to)
                       : null;
           case FIXED ->
               logical instanceof LogicalTypes.Decimal decimal
@@ -453,7 +453,11 @@ final class AvroRows implements DatumReader<Void> {
   private static Step text() {
     // A file is read by one thread, and the vector takes a copy.
     Utf8 buffer = new Utf8();
-    return (in, to) -> appendText(in.readString(buffer), to);
+    return (in, to) -> {
+      buffer.setByteLength(length(in));
+      in.readFixed(buffer.getBytes(), 0, buffer.getByteLength());
+      appendText(buffer, to);
+    };
   }
 
   private static boolean isBytes(DataType wanted) {
@@ -493,10 +497,19 @@ final class AvroRows implements DatumReader<Void> {
     return value;
   }
 
-  private static byte[] bytes(ByteBuffer read) {
-    byte[] value = new byte[read.remaining()];
-    read.get(value);
-    return value;
+  private static byte[] bytes(Decoder in) throws IOException {
+    return fixed(in, length(in));
+  }
+
+  /** Reads the length of bytes that must follow, before memory is taken for them. */
+  private static int length(Decoder in) throws IOException {
+    long length = in.readLong();
+    if (length < 0 || length > ((BinaryDecoder) in).inputStream().available()) {
+      throw new IOException(
+          "a value of " + length + " bytes goes beyond its block"
+              + "\n  hint: Restore the file from a backup, or read an older snapshot.");
+    }
+    return (int) length;
   }
 
   private static void appendText(Utf8 text, WritableColumnVector to) {
