@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.types import IcebergType
+    from icecomb.format.storage.file_io import FileIO
 
 MOST_POSITIONS: Final = 1 << 20
 """Some MiB of plan: beyond that, tasks read the delete files themselves, once per executor."""
@@ -77,7 +78,7 @@ class PlannedFiles:
         self._metadata = state.metadata
         self._split_size = split_size
         self._has_entries = request.changes is not None
-        self._locations = HadoopLocations(state.io.properties)
+        self._locations = HadoopLocations(state.io)
         self._delete_files = ReadDeleteFiles(state, self._locations)
         self._constants = _Constants(state, request.field_ids)
         asked = PARTITION.field_id in request.field_ids
@@ -300,14 +301,16 @@ class HadoopLocations:
     """Conversion of `webhdfs://` to `hdfs://`: Spark's shaded client cannot open the former.
 
     Args:
-        properties: The catalog's properties; those of `HADOOP_CONF_DIR` apply, too.
+        io: The table's file access; what it does not serve is not given to Spark, whose file
+            systems would send requests to any web server, too.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = properties
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
 
     def of(self, location: str) -> str:
-        """Return the location to give to Spark."""
+        """Return the location to give to Spark; UnsupportedError if no file system serves it."""
+        self._io.served_by(location)
         if not location[:9].lower().startswith(_WEB):
             return location
         from icecomb.format.storage.hdfs.address import rpc_location
@@ -326,7 +329,7 @@ class HadoopLocations:
     def _hadoop(self) -> dict[str, str]:
         from icecomb.format.storage.hdfs.address import hadoop_properties
 
-        return hadoop_properties(self._properties)
+        return hadoop_properties(self._io.properties)
 
 
 class ReadDeleteFiles:

@@ -131,7 +131,7 @@ class _Changelog:
         self._snapshots = changed_snapshots(table.metadata, options)
         if by_row_id:
             self._check_row_ids()
-        self._locations = HadoopLocations(table.io.properties)
+        self._locations = HadoopLocations(table.io)
 
     @property
     def columns(self) -> str:

@@ -119,7 +119,7 @@ class Scans:
         selection = request.selection
         state = self._states.find(selection.reference)
         scan = _scan(state, selection, ReadOptions.of_selection(selection))
-        locations = HadoopLocations(state.io.properties)
+        locations = HadoopLocations(state.io)
         return NarrowedScan(tuple(locations.of(t.file.file_path) for t in scan.plan_files()))
 
 
@@ -202,7 +202,7 @@ def _of_files(
     if request.files is None:
         return deque(tasks)
     wanted = frozenset(request.files)
-    locations = HadoopLocations(state.io.properties)
+    locations = HadoopLocations(state.io)
     return deque(task for task in tasks if locations.of(task.file_path) in wanted)
 
 

@@ -185,7 +185,7 @@ class Writes:
         if request.operation == CHANGE_ROWS:
             deletes = delete_instructions(metadata, options)
         location = _data_location(state.io, metadata)
-        told = HadoopLocations(state.io.properties).of(location.root)
+        told = HadoopLocations(state.io).of(location.root)
         modes = metrics_modes(metadata)
         moves = bool(lineage(metadata)) and _moves_rows(request)
         files = file_instructions(
