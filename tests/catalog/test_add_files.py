@@ -134,6 +134,37 @@ def test_a_folder_that_contradicts_the_rows_is_refused(new_table, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, 5.0], "several partitions"),
+        ([1.0, None], "several partitions"),
+        ([5.0], "its rows have 5.0"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("is_given", [False, True], ids=["by folder", "given"])
+def test_floating_point_numbers_that_contradict_their_partition_are_refused(
+    new_table, tmp_path, kind, values, message, is_given
+):
+    rows = pa.table({"x": pa.array(values, kind)})
+    table = new_table(("x", "identity", "x"), schema=rows.schema)
+    path = file(tmp_path if is_given else tmp_path / "x=1.0", rows)
+    with pytest.raises(ValidationError, match=message):
+        table.add_files([path], partition={"x": 1.0} if is_given else None)
+
+
+@pytest.mark.parametrize(
+    ("folder", "value"), [("1.0", 1.0), ("-0.0", 0.0), ("NaN", float("nan"))], ids=str
+)
+def test_floating_point_numbers_are_where_their_folder_says(new_table, tmp_path, folder, value):
+    rows = pa.table({"x": [value]})
+    table = new_table(("x", "identity", "x"), schema=rows.schema)
+    table.add_files([file(tmp_path / f"x={folder}", rows)])
+    assert str(table.scan().to_arrow()["x"].to_pylist()) == f"[{float(folder)}]"
+
+
+@pytest.mark.parametrize(
     ("data", "error"),
     [
         (frame(1).drop_columns(["id"]), SchemaError),

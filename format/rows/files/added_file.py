@@ -31,7 +31,7 @@ from icecomb.format.rows.write.partition_path import path_values, value_of_text
 from icecomb.format.spec.name_mapping import create_name_mapping
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
-from icecomb.format.spec.types import DoubleType, FloatType, NestedField, PrimitiveType, StructType
+from icecomb.format.spec.types import NestedField, PrimitiveType, StructType
 from icecomb.format.storage.location import hadoop_location, is_ambiguous
 
 if TYPE_CHECKING:
@@ -239,6 +239,9 @@ class AddedFiles:
                 hint="Correct the partition that is stated, or append the rows instead.",
                 path=location,
             )
+        # No statistics count NaNs: those of floating-point numbers contradict, but prove nothing.
+        if proven is not None and isinstance(proven[0], float):
+            proven = None
         known = proven if proven is not None else stated
         if known is None and column.field_id not in there and column.initial_default is not None:
             known = self._of_default(field, there, location)
@@ -377,7 +380,10 @@ def _spelled(field: PartitionField, column: NestedField, names: Iterable[str]) -
 
 
 def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -> tuple[Any] | None:
-    """Return the value that statistics prove for all rows, as a tuple; None without a proof."""
+    """Return the value that statistics show for all rows, as a tuple; None where they do not tell.
+
+    There may be NaNs among floating-point numbers.
+    """
     if known is None or known.values is None:
         return None
     kind, values = known.kind, known.values
@@ -386,8 +392,7 @@ def _proven(field: PartitionField, known: ColumnSummary | None, location: str) -
     if values.only_nulls:
         return (None,)
     lower, upper, nulls = values.lower, values.upper, values.null_count
-    # No statistics count NaNs, so those of floating-point numbers prove nothing.
-    if lower is None or upper is None or isinstance(kind, FloatType | DoubleType):
+    if lower is None or upper is None:
         return None
     first = field.transform.apply(lower, kind)
     same = lower == upper or (
