@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -551,8 +552,10 @@ def _shortest_single(value: float) -> str:
 
     for digits in range(1, 9):
         text = f"{value:.{digits}g}"
-        if struct.pack("<f", float(text)) == struct.pack("<f", value):
-            return text
+        # the greatest value, rounded up, is none
+        with suppress(OverflowError):
+            if struct.pack("<f", float(text)) == struct.pack("<f", value):
+                return text
     return f"{value:.9g}"
 
 

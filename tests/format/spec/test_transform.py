@@ -250,6 +250,7 @@ def test_partition_values_have_a_text_for_people(transform, source, value, text)
         (DoubleType(), 123.0, "123.0"),
         (DoubleType(), 1.25e-4, "1.25E-4"),
         (FloatType(), 0.10000000149011612, "0.1"),
+        (FloatType(), 3.4028234663852886e38, "3.4028235E38"),
         (DoubleType(), float("-inf"), "-Infinity"),
         (DoubleType(), float("nan"), "NaN"),
     ],
