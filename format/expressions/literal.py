@@ -169,10 +169,10 @@ def _floating(value: float | Decimal, *, single: bool) -> ConvertedLiteral:
         number = math.inf if value > 0 else -math.inf
     if single and math.isfinite(number):
         # Rounded as Iceberg does, so that 0.1 finds the float that was written as 0.1.
-        if abs(number) > _FLOAT_MAX:
-            number = math.copysign(math.inf, number)
-        else:
+        try:
             number = float(struct.unpack("<f", struct.pack("<f", number))[0])
+        except OverflowError:
+            number = math.copysign(math.inf, number)
     if math.isinf(number) and Decimal(value).is_finite():
         # Between the greatest finite value and infinity: infinity itself is a value, too.
         greatest = _FLOAT_MAX if single else math.nextafter(math.inf, 0.0)

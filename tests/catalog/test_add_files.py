@@ -154,14 +154,12 @@ def test_floating_point_numbers_that_contradict_their_partition_are_refused(
         table.add_files([path], partition={"x": 1.0} if is_given else None)
 
 
-@pytest.mark.parametrize(
-    ("folder", "value"), [("1.0", 1.0), ("-0.0", 0.0), ("NaN", float("nan"))], ids=str
-)
-def test_floating_point_numbers_are_where_their_folder_says(new_table, tmp_path, folder, value):
-    rows = pa.table({"x": [value]})
+@pytest.mark.parametrize("text", ["1.0", "-0.0", "0.1", "NaN", "3.4028235E38"])
+def test_floating_point_numbers_are_where_their_folder_says(new_table, tmp_path, text):
+    rows = pa.table({"x": pa.array([float(text)], pa.float32())})
     table = new_table(("x", "identity", "x"), schema=rows.schema)
-    table.add_files([file(tmp_path / f"x={folder}", rows)])
-    assert str(table.scan().to_arrow()["x"].to_pylist()) == f"[{float(folder)}]"
+    table.add_files([file(tmp_path / f"x={text}", rows)])
+    assert table.scan(f"x is nan or x = {text.replace('NaN', '0')}").count() == 1
 
 
 @pytest.mark.parametrize(
