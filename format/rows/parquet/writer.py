@@ -55,6 +55,8 @@ _CODECS = {
     "none": "NONE",
 }
 _PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
+_LEAST_PAGE_BYTES = 64
+"""pyarrow loses the only row of a row group, if it has a list and pages six bytes or less."""
 _BLOCK_BYTES = 32
 """A bloom filter consists of blocks of this length; their number is a power of two."""
 
@@ -260,7 +262,7 @@ class ParquetFileWriter:
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
-            data_page_size=options.page_bytes,
+            data_page_size=max(options.page_bytes, _LEAST_PAGE_BYTES),
             data_page_version=options.page_version,
             max_rows_per_page=options.page_rows,
             dictionary_pagesize_limit=options.dictionary_bytes,

@@ -174,3 +174,14 @@ def test_a_level_counts_where_the_codec_has_levels(tmp_path, codec, level, name)
 def test_options_that_make_no_sense_are_refused_by_name(name, value):
     with pytest.raises(ConfigurationError, match=f"write.parquet.{name}"):
         ParquetOptions.from_properties({f"write.parquet.{name}": value})
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_only_row_of_a_list_is_there_whatever_the_size_of_pages(tmp_path, version):
+    metadata = new_table_metadata(
+        SCHEMA, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(tmp_path), {}
+    )
+    pages = {"write.parquet.page-size-bytes": "1", "write.parquet.page-version": version}
+    data = pa.table({"id": [1], "ls": pa.array([None], pa.list_(pa.int64()))})
+    (file,) = write_data(IO, metadata, data, options=pages)
+    assert pq.read_table(file.file_path)["ls"].to_pylist() == [None]
