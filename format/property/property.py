@@ -116,10 +116,13 @@ def flag(key: str, about: str, *, default: bool) -> Property[bool]:
     return Property(key, default, about, "true or false", _boolean)
 
 
-def number(key: str, default: int, about: str, *, least: int | None = None) -> Property[int]:
-    """Return a property that is an integer."""
+def number(
+    key: str, default: int, about: str, *, least: int | None = None, most: int | None = None
+) -> Property[int]:
+    """Return a property that is an integer; for one beyond `most`, that one is taken."""
     accepted = "a whole number" + ("" if least is None else f", {least} or more")
-    return Property(key, default, about, accepted, _whole(least))
+    accepted += "" if most is None else f"; beyond {most} it is {most}"
+    return Property(key, default, about, accepted, _whole(least, most))
 
 
 def optional_number(key: str, about: str, *, least: int | None = None) -> Property[int | None]:
@@ -293,7 +296,7 @@ def _boolean(said: str) -> bool:
     return _BOOLEANS[said.lower()]
 
 
-def _whole(least: int | None) -> Callable[[str], int]:
+def _whole(least: int | None, most: int | None = None) -> Callable[[str], int]:
     def parse(said: str) -> int:
         # Java allows no underscores between digits, and other engines read these properties, too.
         if not said.isascii() or "_" in said:
@@ -301,7 +304,7 @@ def _whole(least: int | None) -> Callable[[str], int]:
         value = int(said)
         if least is not None and value < least:
             raise ValueError(said)
-        return value
+        return value if most is None else min(value, most)
 
     return parse
 

@@ -374,7 +374,11 @@ ORC_BLOCK_BYTES: Final = number(
     least=1,
 )
 ORC_BATCH_ROWS: Final = number(
-    "write.orc.vectorized.batch-size", 1024, "The number of rows encoded at once.", least=1
+    "write.orc.vectorized.batch-size",
+    1024,
+    "The number of rows encoded at once, for which memory is taken.",
+    least=1,
+    most=1 << 14,
 )
 ORC_BLOOM_COLUMNS: Final = text(
     "write.orc.bloom.filter.columns", "The columns with bloom filters.", "names separated by commas"

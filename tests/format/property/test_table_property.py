@@ -14,6 +14,7 @@ from icecomb.format.property.table_property import (
     ENTRY_PROPERTIES,
     GC_ENABLED,
     OBJECT_STORE,
+    ORC_BATCH_ROWS,
     PARTITION_OVERWRITE_MODE,
     RESERVED_PROPERTIES,
     TABLE_PROPERTIES,
@@ -93,6 +94,11 @@ def test_a_wrong_value_is_refused_in_one_wording_wherever_it_is_read(known):
     assert str(caught.value) == (
         f"Property {key} cannot be {wrong!r}\n  hint: It may be {known.accepted}."
     )
+
+
+def test_rows_for_which_orc_takes_memory_are_bounded():
+    assert ORC_BATCH_ROWS.of({ORC_BATCH_ROWS.key: "2147483647"}) == 1 << 14
+    assert ORC_BATCH_ROWS.of({ORC_BATCH_ROWS.key: "100"}) == 100
 
 
 def test_blanks_around_a_value_mean_nothing_where_it_is_checked_nor_where_it_is_read():

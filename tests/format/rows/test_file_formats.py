@@ -424,6 +424,7 @@ def test_orc_files_are_written_as_the_properties_say(tmp_path, codec, name):
         "write.orc.compression-codec": codec,
         "write.orc.compression-strategy": "compression",
         "write.orc.stripe-size-bytes": "65536",
+        "write.orc.vectorized.batch-size": "2147483647",
         "write.orc.bloom.filter.columns": "s,gone",
     }
     schema = Schema((NestedField(1, "n", LongType()), NestedField(2, "s", StringType())))
