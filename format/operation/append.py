@@ -74,6 +74,11 @@ class FastAppend(SnapshotProducer):
         self._files.setdefault(file.file_path, file)
         return self
 
+    @property
+    def added_data_files(self) -> list[DataFile]:
+        """Implement `SnapshotProducer.added_data_files`."""
+        return list(self._files.values())
+
     def append_encoded_files(self, files: EncodedFiles) -> FastAppend:
         """Add any number of data files, which are read when manifests are written.
 

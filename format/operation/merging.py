@@ -125,6 +125,11 @@ class MergingProducer(SnapshotProducer):
         return bool(self.added[_DELETES])
 
     @property
+    def added_data_files(self) -> list[DataFile]:
+        """Implement `SnapshotProducer.added_data_files`."""
+        return list(self.added[_DATA].values())
+
+    @property
     def added_vectors(self) -> list[DataFile]:
         """The deletion vectors that are added."""
         return [file for file in self.added[_DELETES].values() if file.is_deletion_vector]

@@ -130,6 +130,11 @@ class SnapshotProducer(ABC):
         It raises ValidationError; a retry would not help.
         """
 
+    @property
+    def added_data_files(self) -> Sequence[DataFile]:
+        """The data files that are added, but those that `append_encoded_files` adds."""
+        return ()
+
     def is_staged(self, base: TableMetadata) -> bool:
         """Return whether all branches stay as they are: the snapshot is on none of them."""
         return self.stage_only or (is_audited(base) and WAP_ID in self.snapshot_properties)
@@ -555,6 +560,18 @@ class WrittenWith:
             new = specs.get(spec_id, old)
             if new.fields != old.fields:
                 raise _refusal(f"partition spec {spec_id} is {new}, the files have {old}")
+
+    def check_nulls(self, now: TableMetadata, files: Sequence[DataFile]) -> None:
+        """Refuse files that may have nulls in columns which have become required."""
+        before, schema = self.schema, now.schema()
+        if before == schema:
+            return
+        for field_id in sorted(before.field_ids & schema.field_ids):
+            if not schema.find_field(field_id).required or before.find_field(field_id).required:
+                continue
+            if any((file.null_value_counts or {}).get(field_id) != 0 for file in files):
+                name = schema.find_column_name(field_id)
+                raise _refusal(f"column {name!r} is required now, and the rows may have nulls")
 
 
 def check_written_schema(written: Schema, now: Schema) -> None:

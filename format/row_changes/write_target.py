@@ -68,6 +68,7 @@ class WrittenChange:
         """
         self.producer.check_not_committed(base)
         self.written_with.check(base)
+        self.written_with.check_nulls(base, self.producer.added_data_files)
         if base.format_version >= 3 and any(not f.is_deletion_vector for f in self.delete_files):
             raise VectorConflictError(
                 f"The table was upgraded to format version {base.format_version}, where rows are "

@@ -6,6 +6,7 @@ import datetime as dt
 import uuid
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.format.errors import ExpressionError, ValidationError
@@ -103,6 +104,28 @@ def test_a_table_that_was_replaced_meanwhile_is_refused(lake):
     with pytest.raises(ValidationError, match="column 'k'"):
         late[3].append(frame((4, 4)))
     assert table.refresh().scan().to_arrow().to_pylist() == []
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_nulls_in_a_column_that_others_made_required_are_refused(lake, tmp_path, file_format):
+    table = lake.create_table("db.t", NUMBERS, properties={"write.format.default": file_format})
+    table.append(frame((1, 1), (2, 2), (3, 3)))
+    late = [lake.load_table("db.t") for _ in range(6)]
+    with table.update_schema(allow_incompatible_changes=True) as change:
+        change.update_column("v", required=True)
+    for write in (
+        lambda: late[0].append(frame((4, None))),
+        lambda: late[1].upsert(frame((1, None)), ["k"]),
+        lambda: late[2].overwrite(frame((4, None)), "k = 1"),
+    ):
+        with pytest.raises(ValidationError, match="column 'v' is required now"):
+            write()
+    pq.write_table(frame((4, None)), tmp_path / "x.parquet")
+    with pytest.raises(ValidationError, match="column 'v' is required"):
+        late[3].add_files([str(tmp_path / "x.parquet")])
+    late[4].append(frame((4, 4)))
+    late[5].delete("k = 2")
+    assert pairs(table) == [(1, 1), (3, 3), (4, 4)]
 
 
 def swap_names(table) -> None:
