@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
@@ -34,20 +35,34 @@ class SizedManifest(Protocol):
 _S = TypeVar("_S", bound=SizedManifest)
 
 
-class ManifestCache:
-    """A thread-safe LRU cache of decoded manifests, with up to `limit` bytes in memory.
+_STORES: Final = ("s3.", "client.", "gcs.", "adls.", "fs.", "dfs.", "hdfs.", "hadoop", "ha.")
+"""How properties begin that say which store a location means."""
 
-    Args:
-        store: Second-level cache on disk; None = none.
-    """
+
+class ManifestCache:
+    """A thread-safe LRU cache of decoded manifests, with up to `limit` bytes in memory."""
 
     def __init__(self, limit: int = CACHE_BYTES.default) -> None:
         self.limit = limit
         self._kept = Lru[tuple[Any, ...], SizedManifest](limit, lambda value: value.nbytes)
+        self._stores: Any = None
+
+    def of(self, properties: Mapping[str, str]) -> ManifestCache:
+        """Return this cache for the stores that these properties of a `FileIO` name.
+
+        Two stores may have different files at one location: a copy's writers need not be those of
+        the original.
+        """
+        stores = frozenset(one for one in properties.items() if one[0].startswith(_STORES))
+        if not stores:
+            return self
+        found = copy(self)
+        found._stores = stores  # noqa: SLF001 - its own
+        return found
 
     def find(self, manifest: ManifestFile, statistics: frozenset[str]) -> ManifestColumns | None:
         """Return the cached columns of a manifest if they have these statistics, else None."""
-        key = cache_key(manifest)
+        key = self._stores, *cache_key(manifest)
         found = cast("ManifestColumns | None", self._kept.find(key))
         if found is None or not statistics <= found.statistics:
             return None
@@ -59,7 +74,7 @@ class ManifestCache:
 
     def keep(self, columns: ManifestColumns) -> None:
         """Add a decoded manifest to the cache."""
-        self._kept.keep(cache_key(columns.manifest), columns)
+        self._kept.keep((self._stores, *cache_key(columns.manifest)), columns)
 
     def derived(self, key: tuple[Any, ...], make: Callable[[], _S]) -> _S:
         """Return a value derived from manifests, computed once and cached only in memory.
@@ -67,6 +82,7 @@ class ManifestCache:
         The key has the value's inputs, a name and keys of manifests; the value must not change
         afterwards.
         """
+        key = self._stores, *key
         found = cast("_S | None", self._kept.find(key))
         if found is None:
             found = make()
@@ -80,7 +96,9 @@ class ManifestCache:
 
 def manifest_cache(properties: Mapping[str, str]) -> ManifestCache | None:
     """Return this process's cache for these properties of a `FileIO`; None if disabled."""
-    return _cache(CACHE_BYTES.of(properties)) if CACHE_ENABLED.of(properties) else None
+    if not CACHE_ENABLED.of(properties):
+        return None
+    return _cache(CACHE_BYTES.of(properties)).of(properties)
 
 
 # One per process, not per FileIO: manifests are the same for all readers, the limit is on the

@@ -31,6 +31,8 @@ from icecomb.format.spec.types import PrimitiveType, UUIDType
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icecomb.format.spec.partition import PartitionSpec
+
 ENTRY_COLUMNS: Final = {
     "status": "int32",
     "snapshot_id": "int64",
@@ -254,6 +256,30 @@ class ManifestColumns:
         ]
         return list(zip(*values, strict=True))
 
+    def named_by(self, manifest: ManifestFile, spec: PartitionSpec | None) -> ManifestColumns:
+        """Return the same rows as another table may name them, its partition fields in order.
+
+        Args:
+            manifest: The manifest as a list of that table describes it.
+            spec: The partition spec of the manifest in that table; None for the file's own order.
+        """
+        places: Sequence[int] = range(len(self.partition_columns))
+        if spec is not None:
+            by_id = {self.partition_columns[at].field_id: at for at in places}
+            ids = [field.field_id for field in spec.fields]
+            if len(ids) == len(places) and set(ids) == set(by_id):
+                places = [by_id[field_id] for field_id in ids]
+        if self.manifest == manifest and [*places] == [*range(len(places))]:
+            return self
+        return ManifestColumns(
+            manifest,
+            self._columns,
+            tuple(self.partition_columns[at] for at in places),
+            tuple(self._partition[at] for at in places),
+            is_shared=self.is_shared,
+            has_exact_bounds=self.has_exact_bounds,
+        )
+
     def on_its_own(self) -> ManifestColumns:
         """Return a copy that shares no arrays with other manifests."""
         from icecomb.format.arrow.array_build import integers
@@ -361,7 +387,11 @@ def _join(parts: Sequence[ManifestColumns]) -> ManifestColumns:
 
 
 def cache_key(manifest: ManifestFile) -> tuple[Any, ...]:
-    """Return the cache key of decoded columns: the file, and the values its entries inherit."""
+    """Return the cache key of decoded columns: the file, and the values its entries inherit.
+
+    Any table may name the file, so that nothing that only a table's own files say, such as the
+    order of its partition fields, may be in what is kept: see `ManifestColumns.named_by`.
+    """
     return (
         manifest.manifest_path,
         manifest.manifest_length,

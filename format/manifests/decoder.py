@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate, chain, repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,9 +61,6 @@ from icecomb.format.spec.types import (
     UUIDType,
 )
 
-if TYPE_CHECKING:
-    from icecomb.format.spec.partition import PartitionSpec
-
 _FILE: Final = "data_file_"
 """Prefix of the names of a file's fields where they are mixed with those of its entry."""
 _MOST_BYTES: Final = 1 << 53
@@ -75,22 +72,18 @@ def decode_manifest(
     data: bytes,
     manifest: ManifestFile,
     statistics: Iterable[str] = STATISTICS,
-    *,
-    spec: PartitionSpec | None = None,
 ) -> ManifestColumns:
     """Decode the bytes of a manifest; see `read_manifest_columns`."""
     container = parse_container(data, manifest.manifest_path)
     plain, other = _plain_forms(container)
     if other != plain and not fits_exactly(container, plain):
         plain = other
-    return _decoded([(container, manifest)], plain, statistics, spec)[0]
+    return _decoded([(container, manifest)], plain, statistics)[0]
 
 
 def decode_together(
     files: Sequence[tuple[bytes, ManifestFile]],
     statistics: Iterable[str] = STATISTICS,
-    *,
-    spec: PartitionSpec | None = None,
 ) -> dict[int, ManifestColumns]:
     """Decode small manifests, together if they have the same schema, as most cost is per file.
 
@@ -108,7 +101,7 @@ def decode_together(
         with suppress(IcecombError):
             plain, other = _plain_forms(pairs[0][0])
             if len(pairs) > 1 and other == plain:
-                columns = _decoded(pairs, plain, statistics, spec)
+                columns = _decoded(pairs, plain, statistics)
                 found.update(zip((place for place, _ in group), columns, strict=True))
     return found
 
@@ -123,7 +116,6 @@ def _decoded(
     files: Sequence[tuple[AvroContainer, ManifestFile]],
     plain: Any,
     statistics: Iterable[str],
-    spec: PartitionSpec | None,
 ) -> list[ManifestColumns]:
     containers = [container for container, _ in files]
     location = containers[0].location
@@ -144,7 +136,7 @@ def _decoded(
         columns |= _file_columns(file, table.num_rows, location)
         columns["first_row_id"] = _first_row_ids(columns, [m for _, m in files], lengths)
         columns |= {name: _statistic(file, name, table.num_rows) for name in chosen}
-        fields, arrays = _partition_arrays(containers[0], file, spec)
+        fields, arrays = _partition_arrays(containers[0], file)
         _check_codes(columns, location)
     except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(
@@ -374,22 +366,16 @@ def _statistic(file: Mapping[str, pa.Array], name: str, count: int) -> pa.Array:
 
 
 def _partition_arrays(
-    container: AvroContainer, file: Mapping[str, pa.Array], spec: PartitionSpec | None
+    container: AvroContainer, file: Mapping[str, pa.Array]
 ) -> tuple[tuple[PartitionColumn, ...], tuple[pa.Array, ...]]:
     declared = _partition_fields(container.schema)
     if not declared:
         return (), ()
     partition = file["partition"]
-    pairs = [
-        (column, _typed(column.field_type, partition.field(index)))
-        for index, column in enumerate(declared)
-    ]
-    if spec is not None:
-        by_id = {column.field_id: (column, array) for column, array in pairs}
-        ids = [field.field_id for field in spec.fields]
-        if set(ids) == set(by_id):
-            pairs = [by_id[field_id] for field_id in ids]
-    return tuple(column for column, _ in pairs), tuple(array for _, array in pairs)
+    arrays = (
+        _typed(column.field_type, partition.field(index)) for index, column in enumerate(declared)
+    )
+    return tuple(declared), tuple(arrays)
 
 
 def _partition_fields(schema: Any) -> list[PartitionColumn]:

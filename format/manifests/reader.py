@@ -13,7 +13,6 @@ from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.errors import (
     CorruptFileError,
     IcecombError,
-    ValidationError,
 )
 from icecomb.format.manifests.cache import ManifestCache, manifest_cache
 from icecomb.format.manifests.columns import ManifestColumns, seems_another
@@ -123,16 +122,16 @@ def read_batch(
     kept = _cache(io, cache)
     wanted = [_statistics(columns(manifest)) for manifest, _ in batch]
     read = [_read(io, *one, wanted[place], kept) for place, one in enumerate(batch)]
-    read = _decoded_together(batch, read, wanted, spec_by_id, kept)
+    read = _decoded_together(batch, read, wanted, kept)
     for (manifest, _), statistics, found in zip(batch, wanted, read, strict=True):
         try:
             if isinstance(found, IcecombError):
                 raise found
+            spec = spec_by_id(manifest.partition_spec_id)
             if isinstance(found, ManifestColumns):
                 check_local_names(io, manifest.manifest_path, found.column("file_path"))
-                alone = found
+                alone = found.named_by(manifest, spec)
             else:
-                spec = spec_by_id(manifest.partition_spec_id)
                 alone = read_manifest_columns(
                     io, manifest, statistics, spec=spec, cache=kept, data=found
                 )
@@ -166,7 +165,6 @@ def _decoded_together(
     batch: Batch,
     read: Sequence[_Read],
     wanted: Sequence[frozenset[str]],
-    spec_by_id: Callable[[int], PartitionSpec | None],
     cache: ManifestCache | None,
 ) -> list[_Read]:
     """Replace bytes by columns where they decode together with others."""
@@ -176,18 +174,16 @@ def _decoded_together(
             key = (manifest.partition_spec_id, wanted[place])
             alike.setdefault(key, []).append((place, data, manifest))
     out = list(read)
-    for (spec_id, statistics), files in alike.items():
+    for (_, statistics), files in alike.items():
         if len(files) == 1:
             continue
-        with suppress(ValidationError):  # an unknown spec is reported later, in order
-            spec = spec_by_id(spec_id)
-            pairs = [(data, manifest) for _, data, manifest in files]
-            for at, columns in decode_together(pairs, statistics, spec=spec).items():
-                if seems_another(columns, len(files[at][1])):
-                    continue
-                out[files[at][0]] = columns
-                if cache is not None:
-                    cache.keep(columns)
+        pairs = [(data, manifest) for _, data, manifest in files]
+        for at, columns in decode_together(pairs, statistics).items():
+            if seems_another(columns, len(files[at][1])):
+                continue
+            out[files[at][0]] = columns
+            if cache is not None:
+                cache.keep(columns)
     return out
 
 
@@ -249,17 +245,17 @@ def read_manifest_columns(
         data = io.read(manifest.manifest_path) if data is None else data
         if len(data) >= manifest.manifest_length:
             with suppress(CorruptFileError):
-                found = decode_manifest(data, manifest, wanted, spec=spec)
+                found = decode_manifest(data, manifest, wanted)
         if found is None or seems_another(found, len(data)):
             # a proxy or a cache may have responded with another file or a page of
             # its own; the second result is final
             data = io.read(manifest.manifest_path)
             _check_whole(data, manifest)
-            found = decode_manifest(data, manifest, wanted, spec=spec)
+            found = decode_manifest(data, manifest, wanted)
         if cache is not None:
             cache.keep(found)
     check_local_names(io, manifest.manifest_path, found.column("file_path"))
-    return found
+    return found.named_by(manifest, spec)
 
 
 def _check_whole(data: bytes, manifest: ManifestFile) -> None:

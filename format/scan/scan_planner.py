@@ -321,7 +321,12 @@ class ScanPlanner:
         if cache is None:
             return _delete_index(chosen, types)
         keys = (
-            (cache_key(columns.manifest), None if rows is None else tuple(rows), unpartitioned)
+            (
+                cache_key(columns.manifest),
+                columns.partition_columns,
+                None if rows is None else tuple(rows),
+                unpartitioned,
+            )
             for columns, rows, unpartitioned in chosen
         )
         key = ("delete index", tuple(types.items()), *keys)

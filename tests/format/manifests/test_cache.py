@@ -17,7 +17,7 @@ from icecomb.format.manifests.manifest import (
     ManifestFile,
 )
 from icecomb.format.manifests.manifest_list import ManifestList
-from icecomb.format.manifests.reader import read_manifest_columns
+from icecomb.format.manifests.reader import read_each_columns, read_manifest_columns
 from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -140,6 +140,31 @@ def test_what_entries_inherit_is_part_of_what_is_kept(tmp_path):
     assert cache.find(replace(written, sequence_number=6), NO_STATISTICS) is None
     assert cache.find(replace(written, manifest_length=1), NO_STATISTICS) is None
     assert cache.find(written, NO_STATISTICS).column("sequence_number").to_pylist() == [5] * 6
+
+
+def test_another_tables_order_of_partition_fields_and_description_are_not_kept(tmp_path):
+    ours = [manifest(tmp_path, f"{n}.avro") for n in range(3)]
+    spec = PartitionSpec(0, SPEC.fields[::-1])
+    theirs = [replace(one, min_sequence_number=1) for one in ours]
+    files = read_manifest_columns(FileIO(), ours[0], spec=SPEC, cache=None).data_files()
+    for read in (
+        lambda io, some, spec: [read_manifest_columns(io, one, spec=spec) for one in some],
+        lambda io, some, spec: [*read_each_columns(io, some, {0: spec}.get)],
+    ):
+        manifest_cache({}).clear()
+        for other in read(FileIO(), theirs, spec):
+            assert other.data_files()[1].partition == files[1].partition[::-1]
+        for one, described in zip(read(FileIO(), ours, SPEC), ours, strict=True):
+            assert [file.partition for file in one.data_files()] == [f.partition for f in files]
+            assert one.manifest == described
+
+
+def test_a_manifest_of_another_store_at_the_same_location_is_another(tmp_path):
+    written, io = manifest(tmp_path), CountingIO({"s3.endpoint": "http://one"})
+    for _ in range(2):
+        read_manifest_columns(io, written)
+    read_manifest_columns(other := CountingIO({"s3.endpoint": "http://two"}), written)
+    assert (io.reads, other.reads) == (1, 1)
 
 
 def test_the_cache_holds_no_more_than_its_limit_and_drops_the_least_recently_used(tmp_path):

@@ -349,5 +349,5 @@ def test_ids_are_those_of_a_naive_reader_however_manifests_are_decoded(tmp_path_
     assert list(whole) == list(chain(*expected))
     data = [Path(manifest.manifest_path).read_bytes() for manifest in made]
     pairs = list(zip(data, made, strict=True))
-    for at, columns in decode_together(pairs, (), spec=SPEC).items():
+    for at, columns in decode_together(pairs, ()).items():
         assert columns.column("first_row_id").to_pylist() == expected[at]
