@@ -189,7 +189,7 @@ def relocate(
     without = frozenset(one.location for one in plan.left_out)
     route = _Route(io, change, plan.folder, is_written=True)
     begin = partial(progress.task, "rewriting", unit="files")
-    Relocation(io, route, written, without=without, begin=begin).run()
+    Relocation(io.to_copy(), route, written, without=without, begin=begin).run()
     for location, content in route.last:
         create_own(io, location, content)
     return len(plan.to_copy)

@@ -79,7 +79,7 @@ def rewrite_table_path(
             )
     route = _Staging(table.io, change, staging)
     begin = partial(progress.task, "rewriting", unit="files")
-    done = Relocation(table.io, route, end, start, begin=begin).run()
+    done = Relocation(table.io.to_copy(), route, end, start, begin=begin).run()
     location = _NO_LIST
     if create_file_list:
         location = f"{staging}/{_FILE_LIST}"

@@ -146,18 +146,19 @@ class CherryPick(MergingProducer):
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:
         # a list of format version 1 may not say who added a manifest
+        io = self.io.to_copy()
         own = [
             manifest
-            for manifest in read_manifests(self.io, picked)
+            for manifest in read_manifests(io, picked)
             if manifest.added_snapshot_id in {None, self.picked_id}
             and manifest.content is ManifestContent.DATA
         ]
 
         def read(manifest: ManifestFile) -> list[ManifestEntry]:
             spec = base.spec_by_id(manifest.partition_spec_id)
-            return list(read_manifest(self.io, manifest, spec=spec))
+            return list(read_manifest(io, manifest, spec=spec))
 
-        for entries in read_each(self.io, own, read):
+        for entries in read_each(io, own, read):
             for entry in entries:
                 if entry.snapshot_id != self.picked_id:
                     continue

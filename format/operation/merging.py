@@ -402,7 +402,8 @@ def _entries(
     group: Iterable[ManifestFile],
 ) -> Iterator[EncodedEntry]:
     encoder = producer.entry_encoder(base, spec_id, content)
-    decoded = read_each_columns(producer.io, group, base.spec_by_id, None, cache=None)
+    io = producer.io.to_copy()
+    decoded = read_each_columns(io, group, base.spec_by_id, None, cache=None)
     for columns in joined(decoded):
         statuses = numbers_of(columns.column("status"))
         ids = numbers_of(columns.column("snapshot_id").fill_null(_NO_SNAPSHOT))
@@ -605,7 +606,8 @@ class ManifestFilter:
             return nothing
         if self.content is ManifestContent.DELETES:
             remove |= live & _older(columns, min_sequence_number)
-        complete = read_manifest_columns(producer.io, manifest, spec=spec)
+        # what is kept in memory may have been read through anybody's link
+        complete = read_manifest_columns(producer.io.to_copy(), manifest, spec=spec, cache=None)
         statuses = np.where(remove, _DELETED, _EXISTING).astype(np.int32)[live]
         encoder = producer.entry_encoder(base, manifest.partition_spec_id, self.content)
         (rewritten,) = producer.write_manifests(

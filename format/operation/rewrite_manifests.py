@@ -235,7 +235,8 @@ class RewriteManifests(SnapshotProducer):
         encoder = self.entry_encoder(base, spec_id, content)
         clusters: dict[Hashable, int] = {}
         cluster_of: list[Rows] = []
-        decoded = read_each_columns(self.io, group, base.spec_by_id, None, cache=None)
+        io = self.io.to_copy()
+        decoded = read_each_columns(io, group, base.spec_by_id, None, cache=None)
         for columns in joined(decoded):
             rows = np.flatnonzero(columns.live.to_numpy(zero_copy_only=False))
             statuses = np.full(len(rows), ManifestEntryStatus.EXISTING.value, np.int32)

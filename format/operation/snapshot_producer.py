@@ -466,6 +466,7 @@ def parent_manifests(
     written = _written(io, base, parent)
     if written is not None:
         return written.manifests()
+    io = io.to_copy()
     manifests = read_manifests(io, parent)
     return [
         with_counts(io, manifest) if base.format_version > 1 else manifest for manifest in manifests

@@ -157,7 +157,8 @@ class FileIO:
 
     def read(self, location: str) -> bytes:
         """Read a whole file."""
-        return self.served_by(location).read(location)
+        served = self.served_by(location)
+        return served.read_to_copy(location) if self._copies else served.read(location)
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:
         """Open a seekable file for reading ranges; the caller closes it.
@@ -183,9 +184,10 @@ class FileIO:
         return self.served_by(location).open_to_copy(location, size)
 
     def to_copy(self) -> Self:
-        """Return an object for the same files, whose `open_input` opens them as `open_to_copy`.
+        """Return an object for the same files, which reads them as `open_to_copy` opens them.
 
-        What writes rows of files again, into other files, reads them by it.
+        What writes rows of files, their bounds, or entries of manifests again, into other files,
+        reads them by it.
         """
         found = copy(self)
         state = found.__dict__

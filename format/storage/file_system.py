@@ -100,6 +100,10 @@ class FileSystem(ABC):
         """Open a file to copy it; see `FileIO.open_to_copy`."""
         return self.open_input(location, size)
 
+    def read_to_copy(self, location: str) -> bytes:
+        """Read a whole file to copy what is in it; see `FileIO.to_copy`."""
+        return self.read(location)
+
     @abstractmethod
     def create_stream(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Create a file chunk by chunk; see `FileIO.create_stream`."""

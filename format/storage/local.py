@@ -83,22 +83,13 @@ class LocalFileSystem(FileSystem):
         with _failures("read", location):
             _regular(location)
             # it may be exchanged since it was looked at, and a FIFO would wait for its writer
-            descriptor = os.open(_local_path(location), _READ)
-            with open(descriptor, "rb", buffering=0) as file:
-                # a file without blocks may say that it has terabytes
-                size = _checked(os.fstat(descriptor), location).st_size
-                limit = unpacked_bytes()
-                data = b""
-                while size <= limit and (piece := file.read(size + 1 - len(data))):
-                    data = data + piece if data else piece
-                    size = max(size, len(data))
-            if size > limit:
-                raise FileIOError(
-                    f"{location} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
-                    hint="Set that variable to more MiB if the file is sound.",
-                    path=location,
-                )
-            return data
+            return _whole(os.open(_local_path(location), _READ), location)
+
+    def read_to_copy(self, location: str) -> bytes:
+        """Implement `FileSystem.read_to_copy`."""
+        with _failures("copy", location):
+            _regular(location)
+            return _whole(_opened_file(_local_path(location)), location)
 
     def open_input(self, location: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """Implement `FileIO.open_input`."""
@@ -419,6 +410,25 @@ def _arrow_file(descriptor: int, location: str) -> pa.NativeFile:
         return pa.PythonFile(open(os.dup(descriptor), "rb"), mode="r")
     finally:
         os.close(descriptor)
+
+
+def _whole(descriptor: int, location: str) -> bytes:
+    """Return the content of an opened file, which is closed; FileIOError if it is too long."""
+    with open(descriptor, "rb", buffering=0) as file:
+        # a file without blocks may say that it has terabytes
+        size = _checked(os.fstat(descriptor), location).st_size
+        limit = unpacked_bytes()
+        data = b""
+        while size <= limit and (piece := file.read(size + 1 - len(data))):
+            data = data + piece if data else piece
+            size = max(size, len(data))
+    if size > limit:
+        raise FileIOError(
+            f"{location} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
+            hint="Set that variable to more MiB if the file is sound.",
+            path=location,
+        )
+    return data
 
 
 def _regular(location: str) -> os.stat_result:

@@ -21,11 +21,13 @@ from icecomb.catalog.commit import commit_status
 from icecomb.catalog.commit.commit_status import CommitState
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
+from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.format.errors import CommitFailedError, FileIOError, ValidationError
 from icecomb.format.operation.expiry.garbage_list import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.spec.metadata_file import write_metadata
 from icecomb.format.spec.snapshot import MetadataLogEntry
+from icecomb.format.storage.file_system import FileStatus
 from tests.peers.other_user import give_away
 
 ROWS = pa.table({"id": [1]})
@@ -332,6 +334,52 @@ def test_rows_behind_a_link_of_another_user_are_not_copied(
     monkeypatch.undo()
     COPIES[copies](linked)
     assert linked.metadata_location != before
+
+
+def behind_link(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a file where only its owner may read it, and another user's link to it in its place."""
+    file, private = Path(path.removeprefix("file:")), tmp_path / f"private{Path(path).suffix}"
+    file.rename(private)
+    file.symlink_to(private)
+    give_away(file, monkeypatch)
+    return private
+
+
+RECORDS = {
+    "append": lambda t: t.append(ROWS),
+    "delete": lambda t: t.delete("id = 1"),
+    "manifests": lambda t: t.maintenance.rewrite_manifests(),
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("column", ["path", "manifest_list"])
+def test_entries_behind_a_link_of_another_user_are_not_copied(
+    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str, column: str
+) -> None:
+    with table.transaction() as change:
+        change.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    found = table.inspect.manifests() if column == "path" else table.inspect.snapshots()
+    behind_link(found[column].to_pylist()[-1], tmp_path, monkeypatch)
+    opened = load_catalog("other", type="hadoop", warehouse=f"{tmp_path}/lake").load_table("db.t")
+    assert opened.scan().to_arrow().num_rows == 2
+    with pytest.raises(FileIOError, match=r"Cannot copy .* a link of user"):
+        RECORDS[record](opened)
+    assert opened.refresh().metadata_location == table.metadata_location
+
+
+def test_bounds_behind_a_link_of_another_user_are_not_written(
+    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "given.parquet"
+    pq.write_table(ROWS, file)
+    behind_link(str(file), tmp_path, monkeypatch)
+    with pytest.raises(FileIOError, match="Cannot copy"):
+        table.add_files([f"file:{file}"])
+    reader = FooterReader(table.io, table.schema(), {})
+    [problem] = reader.read(FileStatus(f"file:{file}", 0, 0), table.spec(), ()).problems
+    assert problem.code == "unreadable-file"
+    assert "Cannot copy" in problem.message
 
 
 def test_a_rewrite_tells_which_rows_it_copies_by_links(

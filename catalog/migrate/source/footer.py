@@ -129,7 +129,8 @@ class FooterReader:
         self._defaults = frozenset(defaults)
         config = MetricsConfig.from_properties(properties, schema)
         self._config = config
-        self._describer = FileDescriber(io, schema, config, asked=schema.field_ids)
+        # bounds are written into manifests
+        self._describer = FileDescriber(io.to_copy(), schema, config, asked=schema.field_ids)
         self._last: tuple[Mapping[int, str], NameMapping] | None = None
 
     def read(

@@ -67,7 +67,8 @@ class AddedFiles:
         *,
         take_unread: bool = False,
     ) -> None:
-        self._io = io
+        # bounds are written into manifests
+        self._io = io = io.to_copy()
         self._schema = metadata.schema()
         self._spec = metadata.spec()
         self._sources = frozenset(
