@@ -16,6 +16,7 @@ from uuid import uuid4
 from icecomb.format.avro.container import SYNC_SIZE, AvroContainer, compact_schema, header_bytes
 from icecomb.format.avro.encoder import encode_bytes, encode_long, encode_string
 from icecomb.format.errors import CorruptFileError, reason_of
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,10 +44,19 @@ _ARROW_ALIASES: Final = {
 }
 
 
+_RECORD_BYTES: Final = 1 << 10
+"""About the memory of a record as a dictionary, which may take twenty bytes in the file."""
+_ITEM_BYTES: Final = 1 << 8
+"""The same of an item of an array, or of a row of columns."""
+_SMALL: Final = 4 << 20
+"""Bytes of records that are decoded without counting."""
+
+
 def read_records(container: AvroContainer, schema: Any) -> list[dict[str, Any]]:
     """Decode all records to dictionaries; see `read_tables` for the check of their end."""
     import fastavro
 
+    _check_room(container, schema)
     marked = _text_field(schema) if is_simple(schema) else None
     mark = b"" if marked is None else end_record(schema)[0]
     try:
@@ -99,6 +109,8 @@ def read_tables(
 
     fields = _chosen(schema, columns)
     counts = [container.record_count for container in containers]
+    for container in containers:
+        _check_memory(container, container.record_count * _ITEM_BYTES)
     if not is_simple(schema) or marked not in {field["name"] for field in fields}:
         tables = [_of_records(container, schema, fields) for container in containers]
         table = pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
@@ -109,6 +121,41 @@ def read_tables(
     if any(texts[start - 1].as_py() != _MARK for start in starts[1:]):
         raise damaged(containers, None)
     return table, starts[:-1]
+
+
+def _check_room(container: AvroContainer, schema: Any) -> None:
+    """Refuse records that would take far more memory than their bytes: equal ones pack well."""
+    size = sum(map(len, container.blocks))
+    if size <= _SMALL:
+        return
+    # as columns, the items of arrays take little more than their bytes
+    wanted = container.record_count * _RECORD_BYTES + size * (1 if is_simple(schema) else 16)
+    _check_memory(container, max(wanted, size * 8))
+    if is_simple(schema):
+        columns = _decoded([container], schema, schema["fields"], b"").columns
+        items = sum(_items(chunk) for column in columns for chunk in column.chunks)
+        _check_memory(container, wanted + items * _ITEM_BYTES)
+
+
+def _items(array: pa.Array) -> int:
+    """Return how many items the arrays in an array have, at every depth."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(array.type):
+        return sum(map(_items, array.flatten()))
+    if pa.types.is_large_list(array.type) or pa.types.is_list(array.type):
+        return len(items := array.flatten()) + _items(items)
+    return 0
+
+
+def _check_memory(container: AvroContainer, wanted: int) -> None:
+    if wanted > unpacked_bytes():
+        raise CorruptFileError(
+            f"{container.location} has {container.record_count} records, which take more memory "
+            f"than the limit ({UNPACKED})",
+            hint="Set that variable to more MiB if the file is sound; else read an older snapshot.",
+            path=container.location,
+        )
 
 
 def _chosen(schema: Any, columns: Container[str] | None) -> list[Any]:

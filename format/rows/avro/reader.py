@@ -27,6 +27,7 @@ from icecomb.format.avro.schema import plain_schema
 from icecomb.format.avro.schema_size import check_empty_items, most_empty
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
 from icecomb.format.manifests.manifest import FileFormat
+from icecomb.format.rows.parquet.batch_limit import BATCH_BYTES
 from icecomb.format.rows.read.data_file_reader import DataFileReader, reading
 from icecomb.format.rows.values.arrow_projection import FileField, file_fields
 from icecomb.format.rows.values.file_tail import ColumnSummary, FileTail
@@ -130,8 +131,11 @@ class AvroReader(DataFileReader):
         self._compare_rows(position)
 
     def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield runs of adjacent blocks, uncompressed, each with its row count."""
-        rows, parts = 0, list[bytes]()
+        """Yield runs of adjacent blocks, uncompressed, each with its row count.
+
+        One has at most `BATCH_BYTES` besides its last block.
+        """
+        rows, size, parts = 0, 0, list[bytes]()
         blocks = self._stream().blocks()
         while True:
             with reading(self.location):
@@ -139,10 +143,11 @@ class AvroReader(DataFileReader):
             if block is None:
                 break
             rows += block[0]
+            size += len(block[1])
             parts.append(block[1])
-            if rows >= batch_size:
+            if rows >= batch_size or size >= BATCH_BYTES:
                 yield rows, parts
-                rows, parts = 0, []
+                rows, size, parts = 0, 0, []
         if rows:
             yield rows, parts
 

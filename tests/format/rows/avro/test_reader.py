@@ -21,6 +21,7 @@ from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind
 from icecomb.format.expressions.expression import AlwaysTrue, GreaterThan
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
+from icecomb.format.rows.avro import reader
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -298,3 +299,13 @@ def packed(schema, codec, blocks):
         content = pack(block)
         parts += [encode_long(count), encode_long(len(content)), content, sync]
     return b"".join(parts)
+
+
+def test_blocks_of_long_rows_are_read_in_small_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "BATCH_BYTES", 1000)
+    path = tmp_path / "long.avro"
+    schema = record("r", field("text", "string", 1))
+    with path.open("wb") as out:
+        fastavro.writer(out, schema, [{"text": "a" * 600}] * 10, sync_interval=1)
+    found = reader.AvroReader(FileIO(), str(path)).batches([0], [0], 1 << 18)
+    assert [(at, len(batch)) for at, batch in found] == [(at, 2) for at in range(0, 10, 2)]
