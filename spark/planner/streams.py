@@ -64,7 +64,7 @@ class Streams:
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
-        self._recent = Lru[tuple[str, int, bool], "npt.NDArray[np.int64]"](_KEPT)
+        self._recent = Lru[tuple[tuple[str, ...], int, bool], "npt.NDArray[np.int64]"](_KEPT)
 
     def open_stream(self, request: OpenStream) -> OpenedStream:
         selection = request.scan.selection
@@ -160,7 +160,9 @@ class Streams:
     def _rows(
         self, state: TableState, snapshot: Snapshot, *, everything: bool
     ) -> npt.NDArray[np.int64]:
-        key = (str(state.metadata.table_uuid), snapshot.snapshot_id, everything)
+        # another table may have the uuid, and snapshots of these ids
+        table = (state.catalog, *state.identifier, str(state.metadata.table_uuid))
+        key = table, snapshot.snapshot_id, everything
         found = self._recent.find(key)
         if found is None:
             found = SnapshotFiles(state, snapshot, everything=everything).rows()

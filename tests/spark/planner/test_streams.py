@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import shutil
 import urllib.parse
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +20,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
+from icecomb.format.manifests.manifest_list import read_manifests, write_manifest_list
 from icecomb.format.operation.overwrite import RewriteFiles
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.schema import Schema
@@ -150,6 +153,30 @@ def test_a_stream_has_each_append_once_and_offsets_are_those_of_iceberg_java(pla
     append(table, 4)
     assert query.run() == [[4]]
     assert Query(planner, table).run() == [[1, 2, 3, 4]]
+
+
+def test_files_of_another_table_of_the_same_uuid_are_not_counted(planner, catalog, table):
+    first, snapshot = append(table, 1, 2), append(table, 3)
+    folder = Path(table.location().removeprefix("file:"))
+    twin = folder.with_name(f"{folder.name}_twin")
+    shutil.copytree(folder, twin)
+    file = twin / "metadata" / Path(table.metadata_location).name
+    told = json.loads(file.read_text())
+    stated = told["snapshots"][-1]
+    stated["manifest-list"] = str(twin / "metadata" / "less.avro")
+    write_manifest_list(
+        table.io,
+        stated["manifest-list"],
+        read_manifests(table.io, first),
+        format_version=2,
+        snapshot_id=snapshot.snapshot_id,
+        parent_snapshot_id=first.snapshot_id,
+        sequence_number=2,
+    )
+    file.write_text(json.dumps({**told, "location": str(twin)}))
+    other = catalog.load_table((NAMESPACE[0], twin.name))
+    assert Query(planner, other).run() == [[1, 2]]
+    assert Query(planner, table).run() == [[1, 2, 3]]
 
 
 def test_limits_count_files_and_the_file_that_reaches_the_rows_is_the_last(planner, table):
