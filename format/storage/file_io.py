@@ -16,7 +16,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
@@ -189,9 +188,9 @@ class FileIO:
         What writes rows of files, their bounds, or entries of manifests again, into other files,
         reads them by it.
         """
-        found = copy(self)
-        state = found.__dict__
-        state.update(_open=self._open, _companions=self._companions, _copies=True)
+        # unlike a copy by `copy`, it shares what is open
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _copies=True)
         return found
 
     def create(self, location: str, data: bytes) -> None:
