@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import UNREADABLE, UnsupportedError
+from icecomb.format.errors import UNREADABLE, CorruptFileError, UnsupportedError
+from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.inspect.partition_statistics import (
     COUNTS,
     SPEC_ID,
@@ -51,6 +52,8 @@ _VECTORS: Final = NestedField(
 _UPDATE_KEY: Final = "icecomb.last-updated"
 _OF_LIVE_FILES: Final = "newest-live-file"
 _BATCH_ROWS: Final = 1 << 20
+_COUNTED_BYTES: Final = 1 << 8
+"""About the memory of a partition while its counts are added to others."""
 
 
 def statistics_schema(metadata: TableMetadata) -> Schema:
@@ -123,12 +126,16 @@ def read_statistics(
         # older files may lack what only format version 3 requires
         fields = (*_schema(counter.union, 2).fields, _VECTORS)
         projection = Projection(fields, reader.fields, {})
-        batches = [
-            projection.apply(batch, position)
-            for position, batch in reader.batches(
-                projection.leaves, reader.row_groups(), _BATCH_ROWS
-            )
-        ]
+        batches, taken = [], 0
+        for position, batch in reader.batches(projection.leaves, reader.row_groups(), _BATCH_ROWS):
+            batches.append(projection.apply(batch, position))
+            taken += batches[-1].nbytes + batch.num_rows * _COUNTED_BYTES
+            if taken > unpacked_bytes():  # equal rows may take no bytes in the file
+                raise CorruptFileError(
+                    f"Partition statistics {location} take more memory than the limit ({UNPACKED})",
+                    hint="If the file is sound, set that environment variable to more MiB.",
+                    path=location,
+                )
         found = next(f for f in reader.fields if f.field_id == _PARTITION_ID)
     finally:
         reader.close()

@@ -135,6 +135,22 @@ def test_a_snapshot_keeps_the_file_that_it_has_unless_that_cannot_be_read(table:
     assert known["statistics-path"] == second.partition_statistics_file
 
 
+def test_a_file_of_many_equal_rows_counts_as_one_that_cannot_be_read(
+    table: Table, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = table.maintenance.compute_partition_stats()
+    path = done.partition_statistics_file.removeprefix("file:")
+    rows = pq.read_table(path)
+    pq.write_table(rows.take([0] * 100_000), path)
+    [known] = table.metadata.partition_statistics
+    stated = [{**known, "file-size-in-bytes": Path(path).stat().st_size}]
+    metadata = replace(table.metadata, partition_statistics=stated)
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "16")
+    found = Inspect(metadata, table.io).partitions()
+    assert sorted(found.to_pylist(), key=repr) == shown(table, statistics=False)
+    assert "take more memory than the limit" in caplog.text
+
+
 @pytest.mark.parametrize("location", ["{path}.parquet", "s3://nobody/x.parquet"])
 def test_statistics_that_cannot_be_reached_keep_nobody_from_reading(
     table: Table, monkeypatch: pytest.MonkeyPatch, location: str
