@@ -47,6 +47,7 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     TimeType,
 )
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -348,6 +349,7 @@ def _locations(
                 path=source.location,
             )
         out[entry.name, entry.bucket] = candidates[0]
+    check_local_names(source.io, source.location, [*out.values()])
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import uuid
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,11 +15,12 @@ from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.paimon.data_type import DataField
 from icecomb.catalog.paimon.schema_change import AddColumn
 from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.snapshot import Snapshots
 from icecomb.catalog.paimon.source import PaimonSource
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.catalog.paimon.type_parser import parse_type
-from icecomb.format.errors import FileAlreadyExistsError, UnsupportedError
+from icecomb.format.errors import FileAlreadyExistsError, UnsupportedError, ValidationError
 from icecomb.format.storage.file_io import FileIO
 from tests.peers.s3_proxy import S3Proxy
 
@@ -49,6 +51,20 @@ def clicks(lake, made):
         if path.is_file():
             lake.io.create(f"{location}/{path.relative_to(made.location)}", path.read_bytes())
     return PaimonSource(name, lake.io, location)
+
+
+def test_a_file_of_this_machine_that_a_table_on_s3_names_is_not_looked_at(
+    clicks, tmp_path, monkeypatch
+):
+    files = Snapshots.files
+    elsewhere = f"file:{tmp_path}/private.parquet"
+    monkeypatch.setattr(
+        Snapshots,
+        "files",
+        lambda self, at: [replace(one, external_path=elsewhere) for one in files(self, at)],
+    )
+    with pytest.raises(ValidationError, match=f"names a file of this machine: {elsewhere}"):
+        plan_import(clicks)
 
 
 def test_a_table_on_s3_is_brought_over(lake, clicks):
