@@ -55,7 +55,11 @@ class Reapplication(CherryPick):
         picked = super()._prepared(base)
         written = self._written_schema(picked)
         used = {file.spec_id for file in self.added[ManifestContent.DATA].values()}
-        WrittenWith(written, {number: self._lost.spec_by_id(number) for number in used}).check(base)
+        written_with = WrittenWith(
+            written, {number: self._lost.spec_by_id(number) for number in used}
+        )
+        written_with.check(base)
+        written_with.check_nulls(base, self.added_data_files)
         self._check_names(base)
         self._check_files()
         return picked

@@ -428,6 +428,17 @@ def test_files_of_columns_that_are_lost_stay_away_from_columns_with_their_ids(ta
     assert ids(table) == [1, 2, 6]
 
 
+def test_nulls_stay_away_from_a_column_that_became_required(table):
+    location = lose(table, append(3, day=None), append(4))
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("day", required=True)
+    table.append(rows(6))
+    line = reapply(table, plan_reapplication(table, location))
+    assert outcomes(line) == [Outcome.REFUSED, Outcome.BROUGHT_BACK]
+    assert "required" in line.commits[0].reason
+    assert ids(table) == [1, 2, 4, 6]
+
+
 @pytest.mark.parametrize("name", ["day", "d"])
 def test_files_without_ids_stay_away_where_the_names_of_their_columns_are_lost(
     table, tmp_path, name
