@@ -74,3 +74,26 @@ def test_a_delete_file_is_read_once_whatever_others_apply_to_a_data_file(
         spark.conf.unset(PREFIX + setting)
         for file in files:
             Path(f"{file.removeprefix('file:')}.away").rename(file.removeprefix("file:"))
+
+
+def test_a_file_of_another_store_is_not_taken_for_the_one_that_was_read(spark, table):
+    files = {d.file_path for task in table.scan().plan_files() for d in task.delete_files}
+    lake, twin = "spark.sql.catalog.lake", "spark.sql.catalog.cache_twin"
+    own = [pair for pair in spark.sparkContext.getConf().getAll() if pair[0].startswith(lake)]
+    settings = {twin + key.removeprefix(lake): value for key, value in own}
+    settings[f"{twin}.hadoop.fs.s3a.endpoint"] = "http://127.0.0.1:9"
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        assert _ids(spark, 0) == [0, 4, 5, 6, 7, 8, 9]
+        for file in files:
+            path = Path(file.removeprefix("file:"))
+            path.rename(f"{path}.away")
+        assert _ids(spark, 0) == [0, 4, 5, 6, 7, 8, 9]
+        with pytest.raises(Exception, match=r"delete file of the table is missing"):
+            spark.sql(f"SELECT id FROM cache_twin.{NAME} WHERE id < 10").collect()
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+        for file in files:
+            Path(f"{file.removeprefix('file:')}.away").rename(file.removeprefix("file:"))

@@ -4,7 +4,12 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.apache.commons.codec.digest.DigestUtils;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -12,6 +17,9 @@ import org.apache.spark.sql.internal.SQLConf;
  * A bounded cache of delete files read by the tasks of an executor. Files never change.
  */
 final class ExecutorCache {
+
+  /** How settings begin that say which store a path means. */
+  private static final List<String> STORES = List.of("fs.", "dfs.", "hadoop.", "ha.");
 
   private static final Map<Object, Entry> KEPT = new LinkedHashMap<>(16, 0.75f, true);
 
@@ -24,18 +32,31 @@ final class ExecutorCache {
    * @param maxEntryBytes the size of the largest entry to keep
    * @param maxTotalBytes the size of all entries
    * @param timeoutMs the time after which unused entries are dropped
+   * @param stores a digest of the settings of file systems: two stores may have a path each
    */
-  record Settings(boolean enabled, long maxEntryBytes, long maxTotalBytes, long timeoutMs)
+  record Settings(
+      boolean enabled, long maxEntryBytes, long maxTotalBytes, long timeoutMs, String stores)
       implements Serializable {
 
     private static final String PREFIX = "spark.sql.iceberg.executor-cache.";
 
-    static Settings of(SQLConf conf) {
+    static Settings of(SQLConf conf, Configuration hadoop) {
       return new Settings(
           Boolean.parseBoolean(conf.getConfString(PREFIX + "enabled", "true")),
           Long.parseLong(conf.getConfString(PREFIX + "max-entry-size", "67108864")),
           Long.parseLong(conf.getConfString(PREFIX + "max-total-size", "134217728")),
-          1000 * JavaUtils.timeStringAsSec(conf.getConfString(PREFIX + "timeout", "10min")));
+          1000 * JavaUtils.timeStringAsSec(conf.getConfString(PREFIX + "timeout", "10min")),
+          digest(hadoop));
+    }
+
+    private static String digest(Configuration hadoop) {
+      SortedMap<String, String> found = new TreeMap<>();
+      for (Map.Entry<String, String> each : hadoop) {
+        if (STORES.stream().anyMatch(each.getKey()::startsWith)) {
+          found.put(each.getKey(), each.getValue());
+        }
+      }
+      return DigestUtils.sha256Hex(found.toString());
     }
   }
 
@@ -58,13 +79,14 @@ final class ExecutorCache {
     private volatile long usedMs;
   }
 
-  /** The value of a key, read if it is not cached; concurrent threads read it once. */
+  /** The value of a file, read if it is not cached; concurrent threads read it once. */
   @SuppressWarnings("unchecked")
-  static <V extends Sized> V get(Settings settings, Object key, Source<V> source)
+  static <V extends Sized> V get(Settings settings, Object file, Source<V> source)
       throws IOException {
     if (!settings.enabled()) {
       return source.read();
     }
+    Object key = List.of(settings.stores(), file);
     long now = System.nanoTime() / 1_000_000;
     Entry entry;
     synchronized (KEPT) {

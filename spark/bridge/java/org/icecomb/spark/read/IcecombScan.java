@@ -281,7 +281,7 @@ class IcecombScan
             .broadcast(new SerializableConfiguration(hadoop));
     return new ColumnarReaderFactory(
         broadcast,
-        ReadSettings.of(conf, batchRows),
+        ReadSettings.of(conf, hadoop, batchRows),
         vectorized,
         required,
         dataColumns,

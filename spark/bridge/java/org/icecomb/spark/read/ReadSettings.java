@@ -39,7 +39,7 @@ record ReadSettings(
   /**
    * @param batchRows the number of rows of a batch, if set by the query or its table; else null
    */
-  static ReadSettings of(SQLConf conf, Integer batchRows) {
+  static ReadSettings of(SQLConf conf, Configuration hadoop, Integer batchRows) {
     return new ReadSettings(
         batchRows == null ? conf.parquetVectorizedReaderBatchSize() : batchRows,
         conf.offHeapColumnVectorEnabled(),
@@ -54,7 +54,7 @@ record ReadSettings(
         conf.sessionLocalTimeZone(),
         conf.getConfString("spark.sql.parquet.datetimeRebaseModeInRead"),
         conf.getConfString("spark.sql.parquet.int96RebaseModeInRead"),
-        ExecutorCache.Settings.of(conf));
+        ExecutorCache.Settings.of(conf, hadoop));
   }
 
   /** Prepares the Hadoop configuration for all readers of a scan. */
