@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.avro.Schema;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
@@ -29,11 +30,12 @@ final class ReadLimits {
         answer =
             switch (asked[0]) {
               case "schema" -> schema(asked[2]);
-              case "avro" -> avro(asked[1], Path.of(asked[2]));
+              case "avro", "parquet" -> file(asked[0], asked[1], Path.of(asked[2]));
               default -> vector(asked[1], asked[2]);
             };
       } catch (Exception | StackOverflowError | OutOfMemoryError e) {
         answer = e.getClass().getSimpleName() + ": " + e.getMessage();
+        answer += e.getCause() instanceof Error ? " because of an error" : "";
       }
       System.out.println(answer.replace('\n', ' '));
     }
@@ -45,20 +47,20 @@ final class ReadLimits {
     return String.valueOf(AvroSchemaSize.isEmpty(schema));
   }
 
-  /** Reads the columns {@code id} and {@code a} of an Avro file with a stated number of rows. */
-  private static String avro(String rows, Path file) throws Exception {
+  /** Reads the columns {@code id} and {@code a} of a file with a stated number of rows. */
+  private static String file(String format, String rows, Path file) throws Exception {
     StructType columns =
         Schemas.struct(
             List.of(
                 Schemas.withId("id", DataTypes.LongType, 1),
                 Schemas.withId("a", DataTypes.StringType, 2)));
-    ReadSettings settings =
-        new ReadSettings(
-            3, false, false, false, false, false, false, false, 0, false, "UTC", "", "", null);
+    Configuration hadoop = new Configuration();
+    ReadSettings.configure(hadoop, SQLConf.get());
     FileRequest request =
         new FileRequest(
-            new Configuration(), settings, "avro", new org.apache.hadoop.fs.Path(file.toUri()), 0,
-            Files.size(file), Long.parseLong(rows), columns, false, null, List.of(), null);
+            hadoop, ReadSettings.of(SQLConf.get(), 3), format,
+            new org.apache.hadoop.fs.Path(file.toUri()), 0, Files.size(file), Long.parseLong(rows),
+            columns, false, null, List.of(), null);
     StringBuilder found = new StringBuilder();
     try (FormatReader reader = FormatReader.open(request)) {
       while (reader.next()) {

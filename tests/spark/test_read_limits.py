@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog.java import compile_jar, find_java
@@ -88,6 +90,24 @@ FILES = [
 ]
 
 
+def page_of_two_gigabytes(file: Path) -> None:
+    """A file of some kilobytes whose page states that it has almost 2 GiB, unpacked."""
+    field = pa.field("a", pa.string(), metadata={"PARQUET:field_id": "2"})
+    table = pa.table([pa.array(["x" * 8000] * 19_000)], schema=pa.schema([field]))
+    pq.write_table(
+        table, file, compression="zstd", use_dictionary=False, data_page_size=1 << 30,
+        write_batch_size=19_000, write_statistics=False,
+    )  # fmt: skip
+    place = pq.read_metadata(file).row_group(0).column(0).data_page_offset
+    data = bytearray(file.read_bytes())
+    # the second field of the header, after a type of one byte
+    assert data[place : place + 3] == bytes([0x15, 0, 0x15])
+    stated = number(HUGE)
+    assert data[place + 3 + len(stated)] == 0x15
+    data[place + 3 : place + 3 + len(stated)] = stated
+    file.write_bytes(data)
+
+
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     classes = f"{spark_home().jars}{os.sep}*{os.pathsep}{bridge_jar()}"
@@ -99,6 +119,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for place, (data, count, _) in enumerate(FILES):
         (folder / f"{place}.avro").write_bytes(data)
         lines.append(f"avro {count} {folder}/{place}.avro")
+    page_of_two_gigabytes(folder / "page.parquet")
+    lines.append(f"parquet 19000 {folder}/page.parquet")
     done = subprocess.run(
         [find_java(), "-Xmx128m", "-cp", f"{classes}{os.pathsep}{jar}",
          "org.icecomb.spark.read.ReadLimits"],
@@ -108,7 +130,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES)))
+@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES) + 1))
 def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
-    expected: list[Any] = [*SCHEMAS, *VECTORS, *FILES]
+    expected: list[Any] = [
+        *SCHEMAS,
+        *VECTORS,
+        *FILES,
+        ["IOException: There is no memory for what .* more memory[.]$"],
+    ]
     assert re.match(expected[number][-1], answers[number]), answers[number]

@@ -9,12 +9,18 @@ interface FormatReader extends Closeable {
 
   /** Opens the range of a file in a request. */
   static FormatReader open(FileRequest request) throws IOException {
-    return switch (request.format()) {
-      case "parquet" -> ParquetFormatReader.open(request);
-      case "orc" -> OrcFormatReader.open(request);
-      case "avro" -> AvroFormatReader.open(request);
-      default -> throw new UnsupportedOperationException("its format is " + request.format());
-    };
+    try {
+      FormatReader reader =
+          switch (request.format()) {
+            case "parquet" -> ParquetFormatReader.open(request);
+            case "orc" -> OrcFormatReader.open(request);
+            case "avro" -> AvroFormatReader.open(request);
+            default -> throw new UnsupportedOperationException("its format is " + request.format());
+          };
+      return new ContainedReader(reader, request);
+    } catch (OutOfMemoryError e) {
+      throw ContainedReader.error(request, e);
+    }
   }
 
   /** Moves on to the next batch, if there is one. */
