@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PIECE_BYTES: Final = 1 << 20
+_LEVELS: Final = 2048
+"""As many levels of folders as fit into a path of Linux; HDFS and keys of stores have fewer."""
 
 
 def _local(properties: Mapping[str, str]) -> FileSystem:
@@ -388,6 +390,12 @@ class FileIO:
         left, found = [location], []
         while left:
             folder = left.pop()
+            if folder.count("/") > location.count("/") + _LEVELS:
+                raise FileIOError(
+                    f"Cannot list {location}: it has more levels of folders than any storage",
+                    hint="Check the configured address: no storage answers so.",
+                    path=location,
+                )
             with suppress(NoSuchFileError):
                 left += [f"{folder}/{name}" for name in self.folders(folder)]
                 found.append(folder)

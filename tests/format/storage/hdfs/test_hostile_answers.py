@@ -243,3 +243,12 @@ def test_a_name_node_that_names_ever_other_dead_data_nodes_keeps_no_write_waitin
     with pytest.raises(FileIOError, match="at data node"):
         io.create(f"webhdfs://{server.address}/x", b"data")
     assert len(named) < 60
+
+
+def test_a_tree_of_folders_in_folders_ends(io: FileIO, server: Listener) -> None:
+    inner = {"pathSuffix": "d", "type": "DIRECTORY", "length": 0, "modificationTime": 1}
+    told = {"FileStatuses": {"FileStatus": [{**inner, "fileId": 1}]}}
+    server.answer = lambda *_: (200, JSON, json.dumps(told).encode())
+    with pytest.raises(FileIOError, match="more levels of folders"):
+        [*io.folder_tree(f"webhdfs://{server.address}/x")]
+    assert len(server.requests) < 2100
