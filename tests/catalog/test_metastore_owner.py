@@ -320,6 +320,22 @@ def test_strangers_are_hung_up_on_and_do_not_keep_it_alive(tmp_path):
         embedded.stop(tmp_path)
 
 
+@pytest.mark.jvm
+@pytest.mark.full("waits for the idle end of a metastore")
+def test_one_that_ended_with_strangers_connected_does_not_keep_the_next_waiting(tmp_path):
+    running = embedded.start(tmp_path, idle_s=5)
+    strangers = []
+    try:
+        while (tmp_path / ".metastore" / "server.json").exists():
+            strangers.append(socket.create_connection(("127.0.0.1", running.port)))
+            time.sleep(0.1)
+        assert embedded.start(tmp_path).pid != running.pid
+    finally:
+        for stranger in strangers:
+            stranger.close()
+        embedded.stop(tmp_path)
+
+
 CROWD = """
 import resource, socket, sys
 

@@ -101,16 +101,29 @@ final class Admission {
           if (left > 0) {
             TimeUnit.NANOSECONDS.timedWait(waiting, left);
           } else {
-            waiting.remove(oldest.getKey());
-            oldest.getKey().close();
+            dismiss(oldest.getKey());
           }
-        } catch (IOException e) {
-          // it is gone
         } catch (InterruptedException e) {
           throw new TTransportException(e);
         }
       }
       waiting.put(plug, System.nanoTime());
+    }
+  }
+
+  private void dismiss(Socket plug) {
+    waiting.remove(plug);
+    try {
+      plug.close();
+    } catch (IOException e) {
+      // it is gone
+    }
+  }
+
+  /** Closes what waits for admission: the server ends, for which each has to. */
+  void close() {
+    synchronized (waiting) {
+      List.copyOf(waiting.keySet()).forEach(this::dismiss);
     }
   }
 

@@ -163,7 +163,7 @@ public final class EmbeddedMetastore {
     long reap = conf.getTimeVar(HiveConf.ConfVars.HIVE_TIMEDOUT_TXN_REAPER_INTERVAL, TimeUnit.MILLISECONDS);
     clock.scheduleWithFixedDelay(this::reapTimedOutLocks, reap, reap, TimeUnit.MILLISECONDS);
     if (idleNanos > 0) {
-      clock.scheduleWithFixedDelay(() -> endWhenIdle(server), 1, 1, TimeUnit.SECONDS);
+      clock.scheduleWithFixedDelay(() -> endWhenIdle(server, admission), 1, 1, TimeUnit.SECONDS);
     }
     Runtime.getRuntime().addShutdownHook(new Thread(this::end));
     announce(socket.getServerSocket().getLocalPort());
@@ -214,11 +214,13 @@ public final class EmbeddedMetastore {
     }
   }
 
-  private void endWhenIdle(TThreadPoolServer server) {
+  private void endWhenIdle(TThreadPoolServer server, Admission admission) {
     if (connections.get() == 0 && System.nanoTime() - lastUsed.get() > idleNanos) {
       // The name is removed first: a new client then finds no state file and starts another server.
       removeState();
       server.stop();
+      // it ends with the last connection, and a next one needs its database
+      admission.close();
     }
   }
 
