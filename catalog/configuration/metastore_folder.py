@@ -247,10 +247,14 @@ def publish(server: RunningMetastore) -> None:
         draft = folder / secrets.token_hex(6)
         draft.symlink_to(server.warehouse, target_is_directory=True)
         draft.replace(link)
-        links = (each for each in folder.iterdir() if each.name.isdigit())
-        for old in sorted(links, key=lambda each: each.lstat().st_mtime_ns)[:-REMEMBERED]:
-            if _at(old) is None:
-                old.unlink(missing_ok=True)
+        ended = []
+        for each in (each for each in folder.iterdir() if each.name.isdigit()):
+            if _at(each) is None:
+                ended.append(each)
+            else:  # its age counts from its end
+                os.utime(each, follow_symlinks=False)
+        for old in sorted(ended, key=lambda each: each.lstat().st_mtime_ns)[:-REMEMBERED]:
+            old.unlink(missing_ok=True)
 
 
 def find(host: str, port: int) -> RunningMetastore | None:
