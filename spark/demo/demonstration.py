@@ -212,7 +212,9 @@ class Demo:
         if TABLE.partition(".")[2] in self._names(catalog):
             catalog.client.drop_table(*TABLE.split("."))
         folder = self._warehouse / f"{DATABASE}.db" / "flights"
-        if folder.exists() and (part := open_part(folder)) is not None:
+        if not folder.exists():
+            return  # others may make one by now
+        if (part := open_part(folder)) is not None:
             raise ConfigurationError(
                 f"{folder}, of an earlier demo, is not removed: others could exchange {part}",
                 hint="Remove it, or name another folder (icecomb demo --warehouse FOLDER).",
