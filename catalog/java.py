@@ -111,7 +111,7 @@ def _set_aside(folder: Path) -> None:
     """Make a folder of the cache anew; what others may have put into the old one is not used."""
     aside = folder.with_name(f"{folder.name}-{secrets.token_hex(4)}")
     folder.rename(aside)
-    _LOG.warning("%s was open to other users: it is %s now, and made anew", folder, aside)
+    _LOG.warning("%s was open to other users: it is %s now, and a new one is used", folder, aside)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
