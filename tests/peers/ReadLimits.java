@@ -58,7 +58,7 @@ final class ReadLimits {
     ReadSettings.configure(hadoop, SQLConf.get());
     FileRequest request =
         new FileRequest(
-            hadoop, ReadSettings.of(SQLConf.get(), 3), format,
+            hadoop, ReadSettings.of(SQLConf.get(), hadoop, 3), format,
             new org.apache.hadoop.fs.Path(file.toUri()), 0, Files.size(file), Long.parseLong(rows),
             columns, false, null, List.of(), null);
     StringBuilder found = new StringBuilder();
