@@ -4,8 +4,6 @@ from icecomb.catalog.catalog import Catalog as Catalog
 from icecomb.catalog.commit.commit_status import CommitStatus as CommitStatus
 from icecomb.catalog.loading import (
     load_catalog as load_catalog,
-)
-from icecomb.catalog.loading import (
     open_table as open_table,
 )
 from icecomb.catalog.maintenance import Maintenance as Maintenance

@@ -2,8 +2,6 @@
 
 from icecomb.spark.application import (
     configure as configure,
-)
-from icecomb.spark.application import (
     session as session,
 )
 from icecomb.spark.conf import spark_conf as spark_conf

@@ -9,11 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from tests import __main__ as runner
-from tests import lanes, parts, rings
+from tests import __main__ as runner, lanes, parts, rings
 from tests.lanes import ROOT, in_order
 from tests.parts import part
 

@@ -36,6 +36,7 @@ from icecomb.format.spec.types import (
     IntegerType,
     ListType,
     LongType,
+    MapType as IcebergMapType,
     NestedField,
     PrimitiveType,
     StringType,
@@ -44,7 +45,6 @@ from icecomb.format.spec.types import (
     TimestamptzType,
     TimeType,
 )
-from icecomb.format.spec.types import MapType as IcebergMapType
 
 _BASE: Final = 2_147_483_647 // 4
 _DEPTHS: Final = 1 << 10

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.arrow.array_build import ZERO, integers, scalar
-from icecomb.format.arrow.array_build import mask as constant
+from icecomb.format.arrow.array_build import ZERO, integers, mask as constant, scalar
 from icecomb.format.arrow.batch_stream import in_order
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import ValidationError

@@ -73,8 +73,7 @@ from icecomb.format.variant.encoder import encode
 from icecomb.format.variant.json_text import parse_json
 from icecomb.format.variant.variant_array import decode
 from tests.format.rows.deletes.deletion_vectors import runs_of
-from tests.format.rows.orc.made_files import nested as nested_types
-from tests.format.rows.orc.made_files import numbers
+from tests.format.rows.orc.made_files import nested as nested_types, numbers
 
 MEMORY = 2 << 30
 HUGE = [0, -1, 1, 255, 1 << 31, (1 << 31) - 1, -(1 << 31), 1 << 63, (1 << 63) - 1, 1 << 200]

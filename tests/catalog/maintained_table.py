@@ -7,9 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
-from random_writers import SCHEMA as CHANGED
-from random_writers import RandomChanges
-from random_writers import frame as changed_frame
+from random_writers import SCHEMA as CHANGED, RandomChanges, frame as changed_frame
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.manifests.manifest import DataFileContent

@@ -20,8 +20,7 @@ from faulty_maintenance import MAINTENANCE
 from faulty_operations import ALTER, OPERATIONS, World, run_case
 from thrift_proxy import FAULTS, ThriftProxy
 
-from icecomb.catalog import load_catalog
-from icecomb.catalog import metastore as embedded
+from icecomb.catalog import load_catalog, metastore as embedded
 from icecomb.catalog.hive import lock
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.hive.thrift.entity import LockState

@@ -17,8 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icecomb.catalog import load_catalog
-from icecomb.catalog import metastore as embedded
+from icecomb.catalog import load_catalog, metastore as embedded
 from icecomb.catalog.configuration import metastore_folder
 from icecomb.catalog.configuration.metastore_folder import KIND, SIGNATURE, MetastoreFolder
 from icecomb.catalog.hive.thrift.client import HiveClient

@@ -10,8 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyiceberg import expressions as their_expressions
-from pyiceberg import partitioning, schema, transforms, types
+from pyiceberg import expressions as their_expressions, partitioning, schema, transforms, types
 from pyiceberg.table import sorting
 
 from icecomb import format as ours

@@ -10,8 +10,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import IcecombError
-from tests.peers.s3_proxy import FAULTS as ALL
-from tests.peers.s3_proxy import MIDDLE_FAULTS, S3Proxy
+from tests.peers.s3_proxy import FAULTS as ALL, MIDDLE_FAULTS, S3Proxy
 from tests.peers.store_proxies import AzureProxy, GoogleProxy
 
 FAULTS = [each for each in (*ALL, *MIDDLE_FAULTS) if each != "replace"]

@@ -7,8 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.inspect.readable_metrics import StatisticColumns, readable_metrics_field

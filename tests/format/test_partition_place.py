@@ -6,8 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import DataFile, ManifestFile, PartitionFieldSummary

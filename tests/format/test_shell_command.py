@@ -6,8 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.shell_command import quoted_word, shell_command
 

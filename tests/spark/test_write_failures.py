@@ -10,8 +10,7 @@ import time
 
 import pytest
 
-from icecomb.catalog import load_catalog
-from icecomb.catalog import metastore as embedded
+from icecomb.catalog import load_catalog, metastore as embedded
 from tests.catalog.thrift_proxy import ThriftProxy
 from tests.peers.dead_writers import break_locks, kill, planner
 from tests.spark import fallible_statements as fallible

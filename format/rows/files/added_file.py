@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError

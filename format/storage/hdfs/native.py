@@ -14,8 +14,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as StillRunning
+from concurrent.futures import Future, TimeoutError as StillRunning
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.whole_partitions import selects_partitions
-from icecomb.format.scan.file_aggregates import Aggregate
-from icecomb.format.scan.file_aggregates import AggregateFunction as Function
+from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction as Function
 from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.types import NANO_TYPES, LongType
 from icecomb.spark.planner.protocol.scans import (

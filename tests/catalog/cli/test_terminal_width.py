@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.catalog.cli.output import output
 from icecomb.catalog.cli.output.output import TextOutput, cut, fitted

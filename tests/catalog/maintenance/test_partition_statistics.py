@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.catalog import Table, cli, load_catalog
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError

@@ -8,8 +8,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import MissingDependencyError, ValidationError

@@ -13,8 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from agreed_rows import ordered, plain, rows
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import (

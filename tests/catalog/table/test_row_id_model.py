@@ -6,8 +6,7 @@ import tempfile
 from itertools import count
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.spec.partition import PartitionField, PartitionSpec

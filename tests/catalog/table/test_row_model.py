@@ -7,8 +7,7 @@ import tempfile
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pyiceberg.table import StaticTable
 
 from icecomb.catalog import load_catalog

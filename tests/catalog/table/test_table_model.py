@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pyiceberg.table import StaticTable
 
 from tests.catalog.random_table import INNER, VALUES, changed_table, ordered

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import count
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.manifests.manifest_list import read_manifests

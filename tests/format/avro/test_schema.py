@@ -7,8 +7,7 @@ from uuid import UUID
 
 import fastavro
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.avro.container import (
     ContainerWriter,

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema as PeerSchema
-from pyiceberg.types import DateType as PeerDateType
-from pyiceberg.types import NestedField as PeerNestedField
+from pyiceberg.types import DateType as PeerDateType, NestedField as PeerNestedField
 
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError
 from icecomb.format.evolution.schema_edit import given_default, with_given_defaults

@@ -14,9 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from pyiceberg import expressions as peer
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator, _StrictMetricsEvaluator
-from pyiceberg.manifest import DataFile as PeerDataFile
-from pyiceberg.manifest import DataFileContent as PeerContent
-from pyiceberg.manifest import FileFormat as PeerFormat
+from pyiceberg.manifest import (
+    DataFile as PeerDataFile,
+    DataFileContent as PeerContent,
+    FileFormat as PeerFormat,
+)
 from pyiceberg.schema import Schema as PeerSchema
 
 from icecomb.format.expressions.binding import bind
@@ -25,8 +27,11 @@ from icecomb.format.expressions.bound import (
     BoundPredicate,
     BoundSetPredicate,
 )
-from icecomb.format.expressions.comparison import bounds_column, typed_column
-from icecomb.format.expressions.comparison import evaluate as evaluate_columns
+from icecomb.format.expressions.comparison import (
+    bounds_column,
+    evaluate as evaluate_columns,
+    typed_column,
+)
 from icecomb.format.expressions.expression import (
     AlwaysTrue,
     And,

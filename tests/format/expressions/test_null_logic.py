@@ -5,8 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import ExpressionError

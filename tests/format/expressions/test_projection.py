@@ -10,8 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import TypeAdapter
 from pyiceberg import expressions as peer
-from pyiceberg.expressions.visitors import expression_evaluator
-from pyiceberg.expressions.visitors import inclusive_projection as peer_inclusive
+from pyiceberg.expressions.visitors import (
+    expression_evaluator,
+    inclusive_projection as peer_inclusive,
+)
 from pyiceberg.partitioning import PartitionSpec as PeerSpec
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.typedef import Record

@@ -11,8 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.maintenance.row_order import ZValue

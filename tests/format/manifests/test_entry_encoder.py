@@ -9,8 +9,7 @@ from uuid import UUID
 import fastavro
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import CorruptFileError, ValidationError

@@ -14,8 +14,7 @@ from pathlib import Path
 import fastavro
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.manifests.cache import ManifestCache

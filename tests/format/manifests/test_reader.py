@@ -10,8 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.cache import ManifestCache
@@ -41,9 +40,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import FixedType, LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
-from tests.format.manifests.test_columns import SCHEMA as WIDE_SCHEMA
-from tests.format.manifests.test_columns import SPEC as WIDE
-from tests.format.manifests.test_columns import entry, files
+from tests.format.manifests.test_columns import SCHEMA as WIDE_SCHEMA, SPEC as WIDE, entry, files
 from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()

@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pyiceberg.manifest
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icecomb.catalog import open_table

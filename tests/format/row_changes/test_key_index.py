@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.row_changes.key_index import KeyIndex
 

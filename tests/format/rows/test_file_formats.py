@@ -14,15 +14,15 @@ from decimal import Decimal
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import orc
 from pyiceberg.expressions import AlwaysTrue as PeerAlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan as PeerScan
-from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import DataFile as PeerDataFile
-from pyiceberg.manifest import DataFileContent as PeerContent
-from pyiceberg.manifest import FileFormat as PeerFormat
+from pyiceberg.io.pyarrow import ArrowScan as PeerScan, PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile as PeerDataFile,
+    DataFileContent as PeerContent,
+    FileFormat as PeerFormat,
+)
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC as PEER_UNPARTITIONED
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.table import FileScanTask as PeerTask

@@ -7,8 +7,7 @@ from itertools import count
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import UnsupportedError

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.format.cancellation import Cancellation, cancellable
 from icecomb.format.errors import OperationCanceledError

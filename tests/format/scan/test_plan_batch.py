@@ -8,8 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import icecomb.format.scan.plan_batch
 from icecomb.format.errors import CorruptFileError, ExpressionError, ValidationError

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyiceberg.table.metadata import TableMetadataUtil
 
 from icecomb.format.errors import (

@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from pyiceberg.schema import Schema as PeerSchema
-from pyiceberg.schema import assign_fresh_schema_ids as peer_assign_fresh_schema_ids
+from pyiceberg.schema import (
+    Schema as PeerSchema,
+    assign_fresh_schema_ids as peer_assign_fresh_schema_ids,
+)
 
 from icecomb.format.errors import SchemaError, ValidationError
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids

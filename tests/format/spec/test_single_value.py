@@ -7,10 +7,8 @@ import uuid
 from decimal import Decimal
 
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
-from pyiceberg import conversions
-from pyiceberg import types as peer_types
+from hypothesis import assume, example, given, settings, strategies as st
+from pyiceberg import conversions, types as peer_types
 
 from icecomb.format.errors import ValidationError
 from icecomb.format.spec import single_value

@@ -6,10 +6,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pyiceberg import transforms as peer
-from pyiceberg import types as peer_types
+from hypothesis import given, settings, strategies as st
+from pyiceberg import transforms as peer, types as peer_types
 
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.spec.transform import (

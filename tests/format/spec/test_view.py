@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.spec.schema import Schema

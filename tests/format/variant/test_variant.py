@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format import Variant, variants_from_arrow, variants_to_arrow
 from icecomb.format.errors import IcecombError, SchemaError, UnsupportedError, ValidationError

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from hmsclient.genthrift.hive_metastore import ttypes
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer

@@ -10,8 +10,7 @@ from unittest import mock
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.rows.avro import reader as avro_reader
 from icecomb.format.rows.avro.reader import AvroReader, columnar_layout

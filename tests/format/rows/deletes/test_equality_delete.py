@@ -6,8 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError
 from icecomb.format.expressions.binding import bind

@@ -7,8 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyroaring import BitMap64
 
 from icecomb.format.rows.deletes.roaring_bitmap import (

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.expressions import AlwaysTrue as PeerAlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan as PeerScan
-from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import DataFile as PeerDataFile
-from pyiceberg.manifest import DataFileContent as PeerContent
-from pyiceberg.manifest import FileFormat as PeerFormat
+from pyiceberg.io.pyarrow import ArrowScan as PeerScan, PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile as PeerDataFile,
+    DataFileContent as PeerContent,
+    FileFormat as PeerFormat,
+)
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC as PEER_UNPARTITIONED
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.table import FileScanTask as PeerTask

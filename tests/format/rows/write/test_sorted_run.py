@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.format.cancellation import Cancellation, cancellable
 from icecomb.format.errors import CorruptFileError, OperationCanceledError

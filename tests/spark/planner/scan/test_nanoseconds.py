@@ -10,8 +10,7 @@ import zlib
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.configuration.catalog_property import DOWNCAST_NANOSECONDS

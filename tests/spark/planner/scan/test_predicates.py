@@ -6,8 +6,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from icecomb.format.errors import UnsupportedError
 from icecomb.format.expressions.binding import bind

@@ -8,8 +8,7 @@ import zlib
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icecomb.catalog.hadoop.catalog import HadoopCatalog
 from icecomb.catalog.table.table import Table
