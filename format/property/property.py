@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import unquote
 
@@ -50,7 +51,6 @@ _SHORTEST: Final = 8
 _REMEMBERED: Final = 100
 _IN_QUERY: Final = re.compile(r"(?:^|[?&;])(?:sig|AccountKey)=([^&;]+)")
 _KNOWN: Final[dict[str, bool]] = {}
-_known: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,6 @@ def remember_secret(value: str | None, *, is_renewed: bool = False) -> None:
 
     Only the last ones are hidden; those that are renewed do not make others forgotten.
     """
-    global _known  # noqa: PLW0603 - all texts of the process
     found = _IN_QUERY.findall(value or "") or (value or "").replace(",", " ").split()
     new = {each for each in map(unquote, found) if len(each) >= _SHORTEST and each not in _KNOWN}
     if new:
@@ -237,14 +236,18 @@ def remember_secret(value: str | None, *, is_renewed: bool = False) -> None:
         _KNOWN.update(dict.fromkeys(new, is_renewed))
         for each in first_to_go[: max(len(_KNOWN) - _REMEMBERED, 0)]:
             _KNOWN.pop(each, None)
-        longest_first = sorted([*_KNOWN], key=len, reverse=True)
-        _known = re.compile("|".join("".join(map(_spelled, each)) for each in longest_first))
 
 
 def remember_told(text: str) -> None:
     """Let `without_secrets` hide the secrets of a text, which have names in it, also without."""
     for found in _TOLD.finditer(text):
         remember_secret(found[2], is_renewed=True)
+
+
+@lru_cache(maxsize=1)
+def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
+    longest_first = sorted(secrets, key=len, reverse=True)
+    return re.compile("|".join("".join(map(_spelled, each)) for each in longest_first))
 
 
 def _spelled(letter: str) -> str:
@@ -260,8 +263,8 @@ def without_secrets(text: str) -> str:
 
     What `remember_secret` knows is hidden wherever it stands.
     """
-    if _known is not None:
-        text = _known.sub(HIDDEN, text)
+    if known := tuple(_KNOWN):
+        text = _pattern(known).sub(HIDDEN, text)
     return _TOLD.sub(rf"\1{HIDDEN}", _USER_INFO.sub("", text))
 
 

@@ -362,7 +362,11 @@ def _log(metastore):
     """The log of a server that has answered once: Hadoop's libraries say something then."""
     with HiveClient(metastore.uri) as client:
         client.databases()
-    return metastore.log.read_bytes()
+    found, before = metastore.log.read_bytes(), None
+    while found != before:  # what earlier calls caused may still be written
+        time.sleep(0.2)
+        found, before = metastore.log.read_bytes(), found
+    return found
 
 
 def test_a_crowd_that_says_nothing_keeps_the_owner_neither_out_nor_waiting(metastore):

@@ -13,6 +13,7 @@ from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.file_io import FileIO
 from tests.format.storage.test_time_limit import endless
 from tests.peers.listener import Answer, Listener
+from tests.rings import sampled
 
 JSON = {"Content-Type": "application/json"}
 BYTES = {"Content-Type": "application/octet-stream"}
@@ -112,7 +113,7 @@ def folder(*names: str) -> Answer:
     return 200, JSON, json.dumps({"FileStatuses": {"FileStatus": found}}).encode()
 
 
-@pytest.mark.parametrize("names", [["d"], ["a", "b"]])
+@pytest.mark.parametrize("names", sampled([["d"], ["a", "b"]], keep=1))
 def test_folders_in_folders_have_an_end(io: FileIO, server: Listener, names: list[str]) -> None:
     before, most = threading.active_count(), 0
 
