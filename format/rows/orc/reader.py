@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -165,6 +166,7 @@ def _has_timestamp(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_timestamp(f.type) for f in child_fields(kind))
 
 
+@lru_cache(maxsize=256)
 def _bits(kind: pa.DataType) -> int:
     """Return the least size of a value in bits; what its length decides does not count."""
     if pa.types.is_struct(kind):

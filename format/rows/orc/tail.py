@@ -201,7 +201,7 @@ def _stripes(messages: Iterable[Message]) -> Iterator[Stripe]:
 
 def _check_types(types: Sequence[Message]) -> None:
     """Check that types have names that are texts, and not too many levels of nested ones."""
-    levels = [0] * len(types)
+    levels, most = [0] * len(types), LEVELS.value
     for number, one in enumerate(types):
         for name in one.get(3, ()):
             if isinstance(name, bytes):  # pyarrow refuses others
@@ -210,7 +210,7 @@ def _check_types(types: Sequence[Message]) -> None:
             # pyarrow accepts no other order
             if number < inner < len(types):
                 levels[inner] = levels[number] + 1
-                if levels[inner] > LEVELS.value:
+                if levels[inner] > most:
                     raise ValueError(f"types are nested more deeply than the limit ({LEVELS})")
 
 
