@@ -184,7 +184,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         table = self._table
         folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
         own = OwnFolders(folders, table.metadata, table.io.properties)
-        paths = [task.file_path for group in groups for task in group.tasks]
+        paths = (task.file_path for group in groups for task in group.tasks)
         outside = own.outside(paths, names=True)
         if outside:
             _LOG.warning(

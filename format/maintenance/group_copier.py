@@ -210,8 +210,7 @@ class GroupCopier:
 
     def _open(self, task: FileScanTask) -> RawFooter:
         file = task.file
-        io = self._io.to_copy()
-        return RawFooter(io, file.file_path, file.file_size_in_bytes, file.record_count)
+        return RawFooter(self._io, file.file_path, file.file_size_in_bytes, file.record_count)
 
     def _new_location(self, group: FileGroup, name: Callable[[int], str]) -> Callable[[], str]:
         partition = group.partition
@@ -379,7 +378,7 @@ class CopiedLineage:
     def __init__(self, io: FileIO, metadata: TableMetadata, settings: FileSettings) -> None:
         self._io = io
         schema = Schema(LINEAGE)
-        self._scan = ArrowScan(metadata, io.to_copy(), schema, workers=1, checksums=True)
+        self._scan = ArrowScan(metadata, io, schema, workers=1, checksums=True)
         # ids are all different; numbers of commits are few
         self._settings = replace(settings, schema=schema, dictionaries=(LAST_UPDATED.name,))
 

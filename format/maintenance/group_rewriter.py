@@ -90,7 +90,7 @@ class GroupRewriter:
         copy: CopyMode = CopyMode.NEVER,
         sources: SourceMetrics | None = None,
     ) -> None:
-        self._io = io
+        self._io = io.to_copy()
         self._metadata = metadata
         self._spec = spec
         self._operation_id = operation_id
@@ -188,8 +188,7 @@ class GroupRewriter:
     def _rows(self, tasks: Sequence[FileScanTask], workers: int) -> Iterator[pa.RecordBatch]:
         projected = Schema((*self._written.fields, ROW_POSITION))
         # Once the file is gone, a wrong value can no longer be noticed.
-        io = self._io.to_copy()
-        scan = ArrowScan(self._metadata, io, projected, workers=1, checksums=True)
+        scan = ArrowScan(self._metadata, self._io, projected, workers=1, checksums=True)
         producers = (
             partial(self._pieces, scan, first, tasks[first:end]) for first, end in _runs(tasks)
         )

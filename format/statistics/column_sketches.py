@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.errors import UNREADABLE, FileIOError, IcecombError
-from icecomb.format.input_limit import UNPACKED, unpacked_bytes, whole_number
+from icecomb.format.errors import UNREADABLE, IcecombError
+from icecomb.format.input_limit import whole_number
 from icecomb.format.rows.deletes.puffin_file import PuffinReader
 from icecomb.format.rows.read.arrow_scan import BATCH_ROWS, ArrowScan
 from icecomb.format.scan.incremental_scan import IncrementalAppendScan
@@ -110,7 +110,8 @@ class ColumnSketches:
         if self._own.outside([path]):
             self.unused = f"{path} is outside of the table's folders"
             return
-        reader = PuffinReader(self._content(path), path)
+        # blobs may be copied into the table
+        reader = PuffinReader(self._io.to_copy().read(path), path)
         for blob in reader.blobs:
             field_id = blob.fields[0] if len(blob.fields) == 1 else None
             is_sketch = blob.type == BLOB_TYPE and field_id in self._sketches
@@ -121,17 +122,6 @@ class ColumnSketches:
                     self._bases[field_id] = blob.snapshot_id
             elif file.get("snapshot-id") == self._snapshot.snapshot_id:
                 self.kept.append((blob, reader.stored(blob)))
-
-    def _content(self, path: str) -> bytes:
-        """Read a file whose blobs may be copied into the table: behind no link of another user."""
-        with self._io.open_to_copy(path) as stream:
-            if (size := stream.size()) > unpacked_bytes():
-                raise FileIOError(
-                    f"{path} is not read whole: it has {size} bytes, the limit is {UNPACKED}",
-                    hint="Set that variable to more MiB if the file is sound.",
-                    path=path,
-                )
-            return bytes(stream.read())
 
     def _is_alike(self, base: Snapshot, field_id: int) -> bool:
         """Return whether values of a column had the same bytes in an older snapshot."""

@@ -177,8 +177,7 @@ class WebHdfs:
             found = [_status(each) for each in self._client.list_status(path)]
             names = [each.name for each in found]
             # that of a file is its only entry, without a name
-            is_file = names == [""] and not found[0].is_folder
-            if not is_file and {"", ".", ".."}.intersection(names):
+            if "" in names and (len(names) > 1 or found[0].is_folder):
                 raise ValueError(f"a folder has the entries {names[:3]}")
         return sorted(found, key=lambda status: status.name)
 
