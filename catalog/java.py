@@ -108,7 +108,7 @@ def private_cache(name: str) -> Path:
 
 
 def _set_aside(folder: Path) -> None:
-    """Make a folder of the cache anew; what others may have put into the old one is not used."""
+    """Replace a folder of the cache by a new one: others may have put files into the old one."""
     aside = folder.with_name(f"{folder.name}-{secrets.token_hex(4)}")
     folder.rename(aside)
     _LOG.warning("%s was open to other users: it is %s now, and a new one is used", folder, aside)

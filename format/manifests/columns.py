@@ -257,7 +257,7 @@ class ManifestColumns:
         return list(zip(*values, strict=True))
 
     def named_by(self, manifest: ManifestFile, spec: PartitionSpec | None) -> ManifestColumns:
-        """Return the same rows as another table may name them, its partition fields in order.
+        """Return the same rows as a table describes the manifest, its partition fields in order.
 
         Args:
             manifest: The manifest as a list of that table describes it.

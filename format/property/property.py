@@ -239,7 +239,7 @@ def remember_secret(value: str | None, *, is_renewed: bool = False) -> None:
 
 
 def remember_told(text: str) -> None:
-    """Let `without_secrets` hide the secrets of a text, which have names in it, also without."""
+    """Let `without_secrets` hide the secrets that a text shows by name wherever they stand."""
     for found in _TOLD.finditer(text):
         remember_secret(found[2], is_renewed=True)
 

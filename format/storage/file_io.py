@@ -392,7 +392,7 @@ class FileIO:
             folder = left.pop()
             if folder.count("/") > location.count("/") + _LEVELS:
                 raise FileIOError(
-                    f"Cannot list {location}: it has more levels of folders than any storage",
+                    f"Cannot list {location}: it has more levels of folders than any storage has",
                     hint="Check the configured address: no storage answers so.",
                     path=location,
                 )

@@ -370,7 +370,7 @@ def whole_answer(read: ReadPiece, verb: str, location: str) -> bytes:
         raise _too_long(verb, location, ANSWER)
     if content.count(b"<") > _ELEMENTS or has_too_many_values(content):
         raise AnswerLostError(
-            f"Cannot {verb} {location}: the response has more elements than any",
+            f"Cannot {verb} {location}: the response has more elements than any store sends",
             hint="Check the configured endpoint: no store answers so.",
             path=location,
         )

@@ -172,7 +172,7 @@ public final class EmbeddedMetastore {
     System.exit(0);
   }
 
-  /** Listens where another program that asks for any free port later does not come to stand by chance. */
+  /** Listens on a port that no other program is given when it asks for any free one. */
   private static TServerSocket listen(Admission admission) throws Exception {
     InetAddress loopback = InetAddress.getByName("127.0.0.1");
     for (int port : new SecureRandom().ints(20, FIRST_PORT, LAST_PORT + 1).toArray()) {
