@@ -2,7 +2,6 @@ package org.icecomb.spark.read;
 
 import java.io.IOException;
 import java.util.Arrays;
-import org.apache.avro.file.SeekableInput;
 import org.apache.avro.mapred.FsInput;
 import org.apache.hadoop.fs.Path;
 
@@ -10,7 +9,7 @@ import org.apache.hadoop.fs.Path;
  * The bytes of an Avro file. Avro's reader takes memory for whatever length they state, so the
  * lengths in the header and before a block are looked at first, in the bytes that were read last.
  */
-final class AvroInput implements SeekableInput {
+final class AvroInput extends FsInput {
 
   private static final int MAGIC_BYTES = 4;
   private static final int LONGEST_NUMBER = 10;
@@ -18,14 +17,13 @@ final class AvroInput implements SeekableInput {
   /** More than Snappy can pack into a byte. */
   private static final long SNAPPY_RATIO = 64;
 
-  private final FsInput input;
   private final Path path;
   private byte[] kept = {};
   private long keptAt;
   private long place;
 
   AvroInput(FileRequest request) throws IOException {
-    this.input = new FsInput(request.path(), request.hadoop());
+    super(request.path(), request.hadoop());
     this.path = request.path();
   }
 
@@ -98,7 +96,7 @@ final class AvroInput implements SeekableInput {
     long next = tell();
     byte[] found = new byte[1 << 10];
     seek(place);
-    int count = input.read(found, 0, found.length);
+    int count = super.read(found, 0, found.length);
     seek(next);
     if (count <= 0) {
       throw damaged(place);
@@ -117,31 +115,11 @@ final class AvroInput implements SeekableInput {
   @Override
   public int read(byte[] target, int start, int most) throws IOException {
     long position = tell();
-    int count = input.read(target, start, most);
+    int count = super.read(target, start, most);
     if (count > 0 && count <= MOST_KEPT) {
       kept = Arrays.copyOfRange(target, start, start + count);
       keptAt = position;
     }
     return count;
-  }
-
-  @Override
-  public void seek(long position) throws IOException {
-    input.seek(position);
-  }
-
-  @Override
-  public long tell() throws IOException {
-    return input.tell();
-  }
-
-  @Override
-  public long length() throws IOException {
-    return input.length();
-  }
-
-  @Override
-  public void close() throws IOException {
-    input.close();
   }
 }
