@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import zstandard
 
 from icecomb.catalog import load_catalog
-from icecomb.format.rows.deletes.puffin_file import PuffinReader
+from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import (
     BinaryType,
@@ -116,6 +118,26 @@ def test_iceberg_java_reads_sketches_of_no_value_and_of_one(folder, iceberg_libr
     table.maintenance.compute_table_stats()
     (shown,) = iceberg_library.ask("statistics", "hadoop:statistics.few")
     assert [blob["estimate"] for blob in shown["blobs"]] == [0, 1]
+
+
+def test_iceberg_java_unpacks_blobs_that_were_kept_packed(folder, iceberg_library):
+    table = folder.create_table("statistics.packed", pa.schema({"a": pa.int64(), "b": pa.int64()}))
+    table.append(pa.table({"a": list(range(50)), "b": [7] * 50}))
+    table.maintenance.compute_table_stats(columns=["a"])
+    path = table.metadata.statistics[0]["statistics-path"]
+    (blob,) = (reader := PuffinReader(table.io.read(path), path)).blobs
+    sketch = reader.content(blob)
+    with Path(path.removeprefix("file:")).open("wb") as stream:
+        writer = PuffinWriter(stream)
+        packed = zstandard.ZstdCompressor(write_content_size=True).compress(sketch)
+        numbers = {"snapshot_id": blob.snapshot_id, "sequence_number": blob.sequence_number}
+        writer.add(packed, blob.type, blob.fields, blob.properties, codec="zstd", **numbers)
+        writer.finish()
+    table.maintenance.compute_table_stats(columns=["b"])
+    (shown,) = iceberg_library.ask("statistics", "hadoop:statistics.packed")
+    found = {told[1][0]: blob for told, blob in zip(shown["told"], shown["blobs"], strict=True)}
+    assert found[1]["content"] == sketch.hex()
+    assert [found[field_id]["estimate"] for field_id in (1, 2)] == [50, 1]
 
 
 @pytest.mark.full("Iceberg Java's procedure in a second Spark")
