@@ -43,19 +43,34 @@ _KINDS: Final = {
     **dict.fromkeys(("gs", "gcs"), "gs"),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "abfs"),
 }
+_PARTS: Final = re.compile(PARTS)
 _DOTS: Final = r"/\.{1,2}(?:/|$)"
+_DOTTED: Final = re.compile(_DOTS)
+_SLASHES: Final = re.compile("/{2,}")
+_FEW: Final = 50
+"""At most this many locations are compared sooner one by one than as a column."""
 _AMBIGUOUS: Final = re.compile(r"[^:/]+://[^/]*/(?:.*/)?(?:/|\.{1,2}(?:/|$))", re.DOTALL)
 _UNDECODED: Final = re.compile("[\ud800-\udfff]")
 _LOCAL_SCHEME: Final = "file"
 
 
 def plain_texts(
-    locations: Iterable[str], properties: Mapping[str, str], *, any_cluster: bool = False
+    locations: pa.Array | Iterable[str],
+    properties: Mapping[str, str],
+    *,
+    any_cluster: bool = False,
 ) -> list[str]:
     """Return the canonical spelling of each location; see `plain_locations`."""
-    given = _array(locations)
-    plain: list[str] = plain_locations(given, properties, any_cluster=any_cluster).to_pylist()
-    return plain
+    import pyarrow as pa
+
+    given = locations if isinstance(locations, pa.Array) else list(locations)
+    if len(given) > _FEW:
+        column = given if isinstance(given, pa.Array) else _array(given)
+        plain = plain_locations(column, properties, any_cluster=any_cluster)
+        return plain.to_pylist()  # type: ignore[no-any-return]
+    texts = given.to_pylist() if isinstance(given, pa.Array) else given
+    settings = _Settings(properties)
+    return [_plain_text(_utf_8(text), settings, any_cluster=any_cluster) for text in texts]
 
 
 def plain_paths(locations: Iterable[str], properties: Mapping[str, str]) -> list[str]:
@@ -84,17 +99,12 @@ def plain_locations(
     out = locations.cast(pa.string())
     for prefix in prefixes.unique().to_pylist():
         meant = prefix or settings.default()
-        if _LOCAL.fullmatch(meant):
-            start = ""
-        elif _HDFS.fullmatch(meant):
-            start = _cluster(meant, settings, any_cluster=any_cluster)
-        elif (store := _STORE.fullmatch(meant)) is not None:
-            start = _bucket(store, settings, any_cluster=any_cluster)
-        else:
+        start = _start(meant, settings, any_cluster=any_cluster)
+        if start is None:
             continue
         rows = pc.equal(prefixes, prefix)
         chosen = paths.filter(rows)
-        if _HDFS.fullmatch(meant) and settings.is_mounted(f"{meant}/"):
+        if settings.is_mounted(meant):
             plain = pa.array(
                 [_mounted(meant + p, settings, any_cluster) for p in chosen.to_pylist()]
             )
@@ -102,6 +112,31 @@ def plain_locations(
             plain = pc.binary_join_element_wise(start, _plain_paths(chosen), "")
         out = pc.replace_with_mask(out, rows, plain.cast(out.type))
     return out
+
+
+def _plain_text(location: str, settings: _Settings, *, any_cluster: bool) -> str:
+    """Return what `plain_locations` does for one location."""
+    parts = _PARTS.match(location)
+    assert parts is not None  # it matches every text  # noqa: S101
+    meant = parts["prefix"] or settings.default()
+    start = _start(meant, settings, any_cluster=any_cluster)
+    if start is None:
+        return location
+    path = parts["path"]
+    if settings.is_mounted(meant):
+        return _mounted(meant + path, settings, any_cluster)
+    path = _SLASHES.sub("/", path)
+    return start + (posixpath.normpath(path) if _DOTTED.search(path) else path)
+
+
+def _start(meant: str, settings: _Settings, *, any_cluster: bool) -> str | None:
+    """Return the canonical spelling of a scheme and authority; None if their kind is unknown."""
+    if _LOCAL.fullmatch(meant):
+        return ""
+    if _HDFS.fullmatch(meant):
+        return _cluster(meant, settings, any_cluster=any_cluster)
+    store = _STORE.fullmatch(meant)
+    return None if store is None else _bucket(store, settings, any_cluster=any_cluster)
 
 
 def linked_texts(
@@ -113,8 +148,6 @@ def linked_texts(
         names: Whether a link is followed that is the file itself, too: who deletes a file deletes
             the link.
     """
-    import pyarrow as pa
-
     real = cache(_real)
 
     def followed(path: str) -> str:
@@ -126,8 +159,7 @@ def linked_texts(
             return found
         return _real(found) if os.path.islink(found) else found  # noqa: PTH114 - fast
 
-    given = locations if isinstance(locations, pa.Array) else _array(locations)
-    plain: list[str] = plain_locations(given, properties).to_pylist()
+    plain = plain_texts(locations, properties)
     return [_encodable(followed(text)) if text.startswith("/") else text for text in plain]
 
 
@@ -143,11 +175,21 @@ def _array(locations: Iterable[str]) -> pa.Array:
     try:
         return pa.array(given, pa.string())
     except UnicodeEncodeError as error:
-        raise ValidationError(
-            f"The location {error.object!r} is not UTF-8: no metadata can name it",
-            hint="Rename the file or the folder.",
-            path=str(error.object),
-        ) from None
+        raise _not_utf_8(str(error.object)) from None
+
+
+def _utf_8(location: str) -> str:
+    if not location.isascii() and _UNDECODED.search(location):
+        raise _not_utf_8(location)
+    return location
+
+
+def _not_utf_8(location: str) -> ValidationError:
+    return ValidationError(
+        f"The location {location!r} is not UTF-8: no metadata can name it",
+        hint="Rename the file or the folder.",
+        path=location,
+    )
 
 
 def _real(path: str) -> str:
@@ -249,14 +291,16 @@ class _Settings:
 
         return f"{default_scheme(self.all)}:"
 
-    def is_mounted(self, location: str) -> bool:
+    def is_mounted(self, meant: str) -> bool:
         """Return whether each path of a cluster has to be looked up in a mount table."""
         from icecomb.format.storage.hdfs.address import is_mounted
 
+        if not _HDFS.fullmatch(meant):
+            return False
         try:
-            return is_mounted(location, self.all)
+            return is_mounted(f"{meant}/", self.all)
         except IcecombError:
-            return location.lower().startswith("viewfs:")
+            return meant.lower().startswith("viewfs:")
 
     def resolved(self, location: str) -> tuple[str, str] | None:
         """Return the cluster and the path of a location; None if the settings do not tell."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, strategies as st
 
 from icecomb.format.storage.hdfs import address
 from icecomb.format.storage.location import (
@@ -109,6 +110,31 @@ def test_all_spellings_of_one_file_are_one(properties, spellings):
     one = {plain_texts([each], properties)[0] for each in spellings}
     assert len(one) == 1
     assert plain_locations(pa.array(spellings), properties).unique().to_pylist() == list(one)
+
+
+_PREFIXES = [
+    "",
+    "file:",
+    "FILE://",
+    "hdfs://ns",
+    "viewfs:",
+    "s3a://b",
+    "abfs://c@A.blob.core",
+    "oss://b",
+]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(_PREFIXES), st.text("/.a%é\n:", max_size=9)), max_size=60),
+    st.sampled_from([{}, PAIR, OVERLOADED]),
+    st.booleans(),
+)
+def test_a_column_of_locations_has_the_spellings_that_each_has_alone(parts, properties, clusters):
+    texts = [prefix + path for prefix, path in parts]
+    column = plain_locations(pa.array(texts, pa.string()), properties, any_cluster=clusters)
+    assert plain_texts(texts, properties, any_cluster=clusters) == column.to_pylist()
+    alone = [plain_texts([text], properties, any_cluster=clusters)[0] for text in texts]
+    assert alone == column.to_pylist()
 
 
 def test_different_files_stay_different():
