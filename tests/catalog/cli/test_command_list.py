@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
 
 from icecomb.catalog import cli
 from icecomb.catalog.cli import application
+from icecomb.spark.planner.procedures import PROCEDURES
+from tests.environments import ROOT
 
 
 @pytest.mark.parametrize("name", application._COMMANDS)
@@ -25,6 +29,23 @@ def test_the_list_has_every_command(capsys):
     context = click.Context(application.icecomb)
     for name in application.icecomb.list_commands(context):
         assert f"\n  {name} " in said
+
+
+def _verbs(command: click.Command, before: str = "") -> Iterator[str]:
+    if not isinstance(command, click.Group):
+        yield before
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        yield from _verbs(command.get_command(context, name), f"{before} {name}".strip())
+
+
+def test_the_page_of_rights_says_what_every_command_and_procedure_needs():
+    page = (ROOT / "docs" / "rights.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("|")]
+    told = [name for row in rows for name in re.findall("`([^`]*)`", row)]
+    for name in [*_verbs(application.icecomb), *PROCEDURES]:
+        assert name in told, f"docs/rights.md says nothing of {name}"
 
 
 def test_the_list_loads_no_library_of_the_commands():
