@@ -172,9 +172,13 @@ def _compile(javac: Path, sources: Sequence[Path], classpath: str, jar: Path) ->
             )
         draft = Path(scratch) / jar.name
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")
+            content = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n"}
             for path in sorted(classes.rglob("*.class")):
-                archive.write(path, path.relative_to(classes).as_posix())
+                content[path.relative_to(classes).as_posix()] = path.read_bytes()
+            for name, data in content.items():
+                # the same sources give the same jar, whenever they are compiled
+                entry = zipfile.ZipInfo(name)
+                archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
         draft.replace(jar)
 
 

@@ -2,7 +2,8 @@
 
 The jars are compiled from the local sources for every supported Spark, and packed from a copy of
 the tree: the wheel contains nothing left behind by an earlier build, and the tree stays unchanged,
-so that no ready-made jar can hide sources that changed later.
+so that no ready-made jar can hide sources that changed later. The same sources and compilers give
+the same wheel, byte by byte.
 
 An editable install is that of setuptools, which finds the folders by an import hook, and beside it
 the path of a link to this tree: editors and type checkers run no hooks, and find `icecomb` there.
@@ -48,6 +49,9 @@ _PARTS: Final = (
     *("__init__.py", "py.typed", "pyproject.toml", "setup.cfg", "README.md", "LICENSE"),
 )
 
+_EPOCH_S: Final = 315_532_800
+"""The first second that an archive can tell, 1980."""
+
 Settings = Mapping[str, Any] | None
 """The front end's settings, of wheels.
 
@@ -60,7 +64,7 @@ def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """List what a wheel's build needs besides setuptools: a Spark, and icecomb's own imports."""
     if not _with_jars(config_settings):
         return []
-    return ["filelock>=3.12", "platformdirs>=4.0", "pyspark>=4.3,<4.4"]
+    return ["filelock>=3.20.3", "platformdirs>=4.0", "pyspark>=4.3,<4.4"]
 
 
 def build_editable(
@@ -112,13 +116,24 @@ def build_wheel(
         _copy_tree(copy)
         if _with_jars(config_settings):
             _add_jars(copy, _given(config_settings))
-        before = Path.cwd()
+        _make_alike(copy)
+        before, mask = Path.cwd(), os.umask(0o022)
         os.chdir(copy)
+        # what setuptools writes itself has this time
+        os.environ.setdefault("SOURCE_DATE_EPOCH", str(_EPOCH_S))
         try:
             name: str = build_meta.build_wheel(str(target))
         finally:
             os.chdir(before)
+            os.umask(mask)
         return name
+
+
+def _make_alike(copy: Path) -> None:
+    """Give files the rights and the time that they have on every machine."""
+    for path in copy.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        os.utime(path, (_EPOCH_S, _EPOCH_S))
 
 
 def _with_jars(settings: Settings) -> bool:
