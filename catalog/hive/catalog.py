@@ -18,7 +18,6 @@ from icecomb.catalog.configuration.catalog_property import (
     LIST_ALL_TABLES,
     URI,
     WAREHOUSE,
-    Properties,
 )
 from icecomb.catalog.hive.entries import Entries, unknown
 from icecomb.catalog.hive.lock import abandoned_locks, describe_holder
@@ -48,6 +47,7 @@ from icecomb.catalog.identifier import (
 from icecomb.catalog.table.definition import Draft, TableDefinition
 from icecomb.catalog.table.table import Table, tables_in_folder
 from icecomb.catalog.view.view import View
+from icecomb.catalog.view.view_catalog import ViewCatalog
 from icecomb.format.argument import check_flags, checked_members, property_texts
 from icecomb.format.cancellation import rest
 from icecomb.format.errors import (
@@ -76,7 +76,94 @@ if TYPE_CHECKING:
     from icecomb.format.spec.view import ViewDefinition
 
 
-class HiveCatalog(Catalog):
+class HiveViews(ViewCatalog):
+    """The views of a metastore."""
+
+    client: HiveClient
+    io: FileIO
+    entries: Entries
+    keeps_views: ClassVar[bool] = True
+
+    def list_views(self, namespace: Name) -> list[Identifier]:
+        def views(database: str) -> list[str]:
+            return self.client.table_names_of_type(database, "VIRTUAL_VIEW")
+
+        return self.entries.listed(namespace, ICEBERG_VIEW, views)
+
+    def load_view(self, identifier: Name) -> View:
+        """Implement `ViewCatalog.load_view` by one call to the metastore and reading one file."""
+        name = _name(identifier)
+        pointer = self._view_pointer(name)
+        return View(name, pointer.load(), pointer)
+
+    def view_exists(self, identifier: Name) -> bool:
+        """Implement `ViewCatalog.view_exists`, even if the view's metadata is lost."""
+        try:
+            name = _name(identifier)
+            with view_named(".".join(name)):
+                view_pointed_at(self.client.table(*name))
+        except NoSuchViewError:
+            return False
+        return True
+
+    def _create_view(
+        self,
+        identifier: Name,
+        definition: ViewDefinition,
+        location: str | None,
+        properties: Mapping[str, str],
+    ) -> View:
+        from icecomb.format.spec.view import new_view_metadata
+
+        name = _name(identifier)
+        self.entries.check_free(name)
+        location = location or self.entries.default_location(name)
+        metadata = new_view_metadata(definition, location, properties)
+        pointer = self._view_pointer(name)
+        return View(name, self.entries.make(name, pointer, metadata), pointer)
+
+    def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:
+        """Implement `ViewCatalog.rename_view` under the view's lock, checked like a commit."""
+        source, target = _name(from_identifier), _name(to_identifier)
+        with view_named(".".join(source)):
+            known = self.entries.move(source, target, self._view_pointer(source), view_pointed_at)
+        return View(target, known, self._view_pointer(target)) if known else self.load_view(target)
+
+    def drop_view(self, identifier: Name) -> None:
+        """Implement `ViewCatalog.drop_view` under the view's lock, even if its metadata is lost."""
+        name = _name(identifier)
+        pointer = self._view_pointer(name)
+        with view_named(".".join(name)):
+            view_pointed_at(self.client.table(*name))
+            with Holding() as held, held:
+                pointer.queue(held)
+                pointer.guard(held, None)
+                entry = self.client.table(*name)
+                view_pointed_at(entry)
+                self.entries.remove(entry, pointer)
+
+    def view_commit_status(
+        self, identifier: Name, metadata_location: str, *, expectation_sent: bool = False
+    ) -> CommitStatus:
+        from icecomb.catalog.hive.view_commit_status import view_commit_status
+
+        name = _name(identifier)
+        with view_named(".".join(name)):
+            entry = self.client.table(*name)
+        checked = expectation_sent and self._view_pointer(name).change.enforces()
+        return view_commit_status(self.io, entry, metadata_location, checked=checked)
+
+    def _view_pointer(self, name: tuple[str, str]) -> HiveViewPointer:
+        return HiveViewPointer(self.client, *name, self.io, self.properties)
+
+
+def _name(identifier: Name) -> tuple[str, str]:
+    parts = parts_of(identifier)
+    with view_named(".".join(parts) or "without a name"):
+        return database_and_table(parts)
+
+
+class HiveCatalog(HiveViews, Catalog):
     """Iceberg tables and views in a Hive metastore 2.3, 3.x or 4.x.
 
     Args:
@@ -116,7 +203,6 @@ class HiveCatalog(Catalog):
         )
         self.io = FileIO(self.properties)
         self.entries = Entries(self.client, name, self.properties)
-        self._views = HiveViews(self.client, self.io, self.properties, self.entries)
 
     def close(self) -> None:
         """Implement `Catalog.close`: close the connections to the metastore, too."""
@@ -349,100 +435,6 @@ def on_metastore(catalog: Catalog) -> HiveCatalog:
         f"{catalog!r} has no metastore: this is done to the entries of a Hive metastore",
         hint="Give the catalog a metastore: uri=thrift://host:9083",
     )
-
-
-class HiveViews:
-    """The views of a metastore; see `icecomb.catalog.view.view_catalog.Views`."""
-
-    def __init__(
-        self, client: HiveClient, io: FileIO, properties: Properties, entries: Entries
-    ) -> None:
-        self._client = client
-        self._io = io
-        self._properties = properties
-        self._entries = entries
-
-    def listed(self, namespace: Name) -> list[Identifier]:
-        """Implement `ViewCatalog.list_views`."""
-
-        def views(database: str) -> list[str]:
-            return self._client.table_names_of_type(database, "VIRTUAL_VIEW")
-
-        return self._entries.listed(namespace, ICEBERG_VIEW, views)
-
-    def load(self, identifier: Name) -> View:
-        """Implement `ViewCatalog.load_view` by one call to the metastore and reading one file."""
-        name = _name(identifier)
-        pointer = self._pointer(name)
-        return View(name, pointer.load(), pointer)
-
-    def exists(self, identifier: Name) -> bool:
-        """Implement `ViewCatalog.view_exists`, even if the view's metadata is lost."""
-        try:
-            name = _name(identifier)
-            with view_named(".".join(name)):
-                view_pointed_at(self._client.table(*name))
-        except NoSuchViewError:
-            return False
-        return True
-
-    def create(
-        self,
-        identifier: Name,
-        definition: ViewDefinition,
-        location: str | None,
-        properties: Mapping[str, str],
-    ) -> View:
-        """Implement `ViewCatalog.create_view`."""
-        from icecomb.format.spec.view import new_view_metadata
-
-        name = _name(identifier)
-        self._entries.check_free(name)
-        location = location or self._entries.default_location(name)
-        metadata = new_view_metadata(definition, location, properties)
-        pointer = self._pointer(name)
-        return View(name, self._entries.make(name, pointer, metadata), pointer)
-
-    def rename(self, from_identifier: Name, to_identifier: Name) -> View:
-        """Implement `ViewCatalog.rename_view` under the view's lock, checked like a commit."""
-        source, target = _name(from_identifier), _name(to_identifier)
-        with view_named(".".join(source)):
-            known = self._entries.move(source, target, self._pointer(source), view_pointed_at)
-        return View(target, known, self._pointer(target)) if known else self.load(target)
-
-    def drop(self, identifier: Name) -> None:
-        """Implement `ViewCatalog.drop_view` under the view's lock, even if its metadata is lost."""
-        name = _name(identifier)
-        pointer = self._pointer(name)
-        with view_named(".".join(name)):
-            view_pointed_at(self._client.table(*name))
-            with Holding() as held, held:
-                pointer.queue(held)
-                pointer.guard(held, None)
-                entry = self._client.table(*name)
-                view_pointed_at(entry)
-                self._entries.remove(entry, pointer)
-
-    def commit_status(
-        self, identifier: Name, metadata_location: str, *, expectation_sent: bool
-    ) -> CommitStatus:
-        """Implement `ViewCatalog.view_commit_status`."""
-        from icecomb.catalog.hive.view_commit_status import view_commit_status
-
-        name = _name(identifier)
-        with view_named(".".join(name)):
-            entry = self._client.table(*name)
-        checked = expectation_sent and self._pointer(name).change.enforces()
-        return view_commit_status(self._io, entry, metadata_location, checked=checked)
-
-    def _pointer(self, name: tuple[str, str]) -> HiveViewPointer:
-        return HiveViewPointer(self._client, *name, self._io, self._properties)
-
-
-def _name(identifier: Name) -> tuple[str, str]:
-    parts = parts_of(identifier)
-    with view_named(".".join(parts) or "without a name"):
-        return database_and_table(parts)
 
 
 _COMMENT: Final = "comment"

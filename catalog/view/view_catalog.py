@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from icecomb.catalog.configuration.catalog_property import Properties
 from icecomb.catalog.identifier import Identifier, parts_of
@@ -26,54 +26,19 @@ if TYPE_CHECKING:
 _METASTORE: Final = "Use a catalog with a metastore, uri=thrift://host:9083"
 
 
-class Views(Protocol):
-    """The views of one catalog; each method is that of `ViewCatalog`."""
-
-    def listed(self, namespace: Name) -> list[Identifier]:
-        """Return the views of a namespace, as `ViewCatalog.list_views`."""
-
-    def load(self, identifier: Name) -> View:
-        """Load a view, as `ViewCatalog.load_view`."""
-
-    def exists(self, identifier: Name) -> bool:
-        """Return whether a view exists, as `ViewCatalog.view_exists`."""
-
-    def create(
-        self,
-        identifier: Name,
-        definition: ViewDefinition,
-        location: str | None,
-        properties: Mapping[str, str],
-    ) -> View:
-        """Create a view, as `ViewCatalog.create_view`."""
-
-    def rename(self, from_identifier: Name, to_identifier: Name) -> View:
-        """Rename a view, as `ViewCatalog.rename_view`."""
-
-    def drop(self, identifier: Name) -> None:
-        """Drop a view, as `ViewCatalog.drop_view`."""
-
-    def commit_status(
-        self, identifier: Name, metadata_location: str, *, expectation_sent: bool
-    ) -> CommitStatus:
-        """Return a commit's status, as `ViewCatalog.view_commit_status`."""
-
-
 class ViewCatalog:
     """The methods of a `Catalog` for views.
 
     Only a metastore keeps views: elsewhere there is none, and `create_view` raises
     `UnsupportedError`.
+
+    Attributes:
+        keeps_views: Whether the catalog keeps views: only a metastore does.
     """
 
     name: str
     properties: Properties
-    _views: Views | None = None
-
-    @property
-    def keeps_views(self) -> bool:
-        """Whether the catalog keeps views: only a metastore does."""
-        return self._views is not None
+    keeps_views: ClassVar[bool] = False
 
     def list_views(self, namespace: Name) -> list[Identifier]:
         """Return the Iceberg views of a namespace; no metadata file is opened.
@@ -81,10 +46,8 @@ class ViewCatalog:
         Raises:
             NoSuchNamespaceError: If there is no such namespace.
         """
-        if self._views is None:
-            self.load_namespace_properties(namespace)
-            return []
-        return self._views.listed(namespace)
+        self.load_namespace_properties(namespace)
+        return []
 
     def load_view(self, identifier: Name) -> View:
         """Load a view in its current version.
@@ -93,11 +56,11 @@ class ViewCatalog:
             NoSuchViewError: If there is no such view.
             NoSuchIcebergViewError: If the name is that of something else.
         """
-        return self._views_with(identifier).load(identifier)
+        self._no_view(identifier)
 
-    def view_exists(self, identifier: Name) -> bool:
+    def view_exists(self, identifier: Name) -> bool:  # noqa: ARG002 - there is none
         """Return whether there is an Iceberg view of this name."""
-        return self._views is not None and self._views.exists(identifier)
+        return False
 
     def create_view(
         self,
@@ -134,11 +97,7 @@ class ViewCatalog:
             **property_texts("property", properties),
             **self.properties.below("view-override."),
         }
-        if self._views is None:
-            raise UnsupportedError(
-                f"Catalog {self.name} keeps no views: only a metastore does", hint=_METASTORE
-            )
-        return self._views.create(identifier, definition, location, given)
+        return self._create_view(identifier, definition, location, given)
 
     def replace_view(
         self,
@@ -193,7 +152,7 @@ class ViewCatalog:
             properties=properties,
         )
 
-    def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:
+    def rename_view(self, from_identifier: Name, to_identifier: Name) -> View:  # noqa: ARG002
         """Rename a view; its metadata files stay where they are.
 
         Raises:
@@ -201,7 +160,7 @@ class ViewCatalog:
             TableAlreadyExistsError, ViewAlreadyExistsError: If the new name is taken.
             CommitFailedError: If another writer changed it meanwhile; nothing was renamed.
         """
-        return self._views_with(from_identifier).rename(from_identifier, to_identifier)
+        self._no_view(from_identifier)
 
     def drop_view(self, identifier: Name) -> None:
         """Drop a view from the catalog; its metadata files stay.
@@ -210,10 +169,14 @@ class ViewCatalog:
             NoSuchViewError: If there is no such view.
             NoSuchIcebergViewError: If the name is that of something else, which is unchanged.
         """
-        self._views_with(identifier).drop(identifier)
+        self._no_view(identifier)
 
     def view_commit_status(
-        self, identifier: Name, metadata_location: str, *, expectation_sent: bool = False
+        self,
+        identifier: Name,
+        metadata_location: str,  # noqa: ARG002
+        *,
+        expectation_sent: bool = False,  # noqa: ARG002
     ) -> CommitStatus:
         """Return the status of a view's commit; see `commit_status.commit_status`.
 
@@ -221,23 +184,29 @@ class ViewCatalog:
             NoSuchViewError: If there is no such view.
             ValidationError: If the file is another view's.
         """
-        return self._views_with(identifier).commit_status(
-            identifier, metadata_location, expectation_sent=expectation_sent
-        )
+        self._no_view(identifier)
 
     @abstractmethod
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
         """Return a namespace's properties, as `Catalog.load_namespace_properties`."""
 
-    def _views_with(self, identifier: Name) -> Views:
-        """Return the views, among which may be one of this name."""
-        if self._views is None:
-            name = ".".join(parts_of(identifier))
-            raise NoSuchViewError(
-                f"There is no view {name}: catalog {self.name} keeps none, only a metastore does",
-                hint=_METASTORE,
-            )
-        return self._views
+    def _create_view(
+        self,
+        identifier: Name,  # noqa: ARG002
+        definition: ViewDefinition,  # noqa: ARG002
+        location: str | None,  # noqa: ARG002
+        properties: Mapping[str, str],  # noqa: ARG002
+    ) -> View:
+        raise UnsupportedError(
+            f"Catalog {self.name} keeps no views: only a metastore does", hint=_METASTORE
+        )
+
+    def _no_view(self, identifier: Name) -> NoReturn:
+        raise NoSuchViewError(
+            f"There is no view {'.'.join(parts_of(identifier))}: catalog {self.name} keeps none, "
+            "only a metastore does",
+            hint=_METASTORE,
+        )
 
 
 def _definition(

@@ -1530,8 +1530,8 @@ MUTATIONS = [
     Mutation(
         "a catalog of folders says that it keeps views",
         "catalog/view/view_catalog.py",
-        "        return self._views is not None\n\n",
-        "        return True\n\n",
+        "keeps_views: ClassVar[bool] = False",
+        "keeps_views: ClassVar[bool] = True",
         ("tests/catalog/view/test_view_catalog.py",),
     ),
     # format/expressions/forms
