@@ -329,6 +329,7 @@ def _refuse_keys(
 
 
 Edit = Callable[[list[DataField], str], list[DataField]]
+Update = Callable[[DataType], DataType]
 
 
 def _edited(schema: TableSchema, path: Path, edit: Edit) -> TableSchema:
@@ -337,50 +338,43 @@ def _edited(schema: TableSchema, path: Path, edit: Edit) -> TableSchema:
 
 def _edited_fields(fields: Sequence[DataField], path: Path, edit: Edit) -> list[DataField]:
     """Return the fields after an edit of the siblings of the last name of a path."""
-    if len(path) == 1:
-        return edit(list(fields), path[0])
+    *row, name = path
+    if not row:
+        return edit(list(fields), name)
+
+    def edited(kind: DataType) -> DataType:
+        if not isinstance(kind, RowType):
+            raise _no_field(kind, (name,))
+        return replace(kind, fields=tuple(edit(list(kind.fields), name)))
+
+    return _updated_fields(fields, tuple(row), edited)
+
+
+def _retyped(schema: TableSchema, path: Path, update: Update) -> TableSchema:
+    """Return the schema with the type at a path updated, which may be an element or value."""
+    return replace(schema, fields=tuple(_updated_fields(schema.fields, path, update)))
+
+
+def _updated_fields(fields: Sequence[DataField], path: Path, update: Update) -> list[DataField]:
     at = _index(fields, path[0], path)
-    kind = _edited_type(fields[at].field_type, path[1:], edit)
+    kind = _updated(fields[at].field_type, path[1:], update)
     return [*fields[:at], replace(fields[at], field_type=kind), *fields[at + 1 :]]
 
 
-def _edited_type(kind: DataType, path: Path, edit: Edit) -> DataType:
-    if isinstance(kind, RowType):
-        return replace(kind, fields=tuple(_edited_fields(kind.fields, path, edit)))
-    if len(path) > 1 and isinstance(kind, ArrayType) and path[0] == "element":
-        return replace(kind, element=_edited_type(kind.element, path[1:], edit))
-    if len(path) > 1 and isinstance(kind, MapType) and path[0] == "value":
-        return replace(kind, value=_edited_type(kind.value, path[1:], edit))
-    raise SchemaError(
-        f"{kind} has no field {_shown(path)}",
-        hint="Name a field of a row, the element of an array or the value of a map.",
-    )
-
-
-def _retyped(
-    schema: TableSchema, path: Path, update: Callable[[DataType], DataType]
-) -> TableSchema:
-    """Return the schema with the type at a path updated, which may be an element or value."""
-    fields = list(schema.fields)
-    at = _index(fields, path[0], path)
-    kind = _type_at(fields[at].field_type, path[1:], update)
-    fields[at] = replace(fields[at], field_type=kind)
-    return replace(schema, fields=tuple(fields))
-
-
-def _type_at(kind: DataType, path: Path, update: Callable[[DataType], DataType]) -> DataType:
+def _updated(kind: DataType, path: Path, update: Update) -> DataType:
     if not path:
         return update(kind)
     if isinstance(kind, RowType):
-        at = _index(kind.fields, path[0], path)
-        inner = _type_at(kind.fields[at].field_type, path[1:], update)
-        new = replace(kind.fields[at], field_type=inner)
-        return replace(kind, fields=(*kind.fields[:at], new, *kind.fields[at + 1 :]))
+        return replace(kind, fields=tuple(_updated_fields(kind.fields, path, update)))
     if isinstance(kind, ArrayType) and path[0] == "element":
-        return replace(kind, element=_type_at(kind.element, path[1:], update))
+        return replace(kind, element=_updated(kind.element, path[1:], update))
     if isinstance(kind, MapType) and path[0] == "value":
-        return replace(kind, value=_type_at(kind.value, path[1:], update))
-    raise SchemaError(
+        return replace(kind, value=_updated(kind.value, path[1:], update))
+    raise _no_field(kind, path)
+
+
+def _no_field(kind: DataType, path: Path) -> SchemaError:
+    return SchemaError(
         f"{kind} has no field {_shown(path)}",
         hint="Name a field of a row, the element of an array or the value of a map.",
     )
