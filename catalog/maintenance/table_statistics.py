@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from icecomb.catalog.maintenance.engine import Engine
 from icecomb.format.argument import MAX_LONG, checked_int, checked_members
-from icecomb.format.errors import NoSuchSnapshotError, UnsupportedError, ValidationError
+from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.inspect import partition_statistics_file as partition_file
 from icecomb.format.inspect.partition_statistics import PartitionCounter
 from icecomb.format.property.table_property import LOCAL_LIMIT
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.spec.types import SHAPE_TYPES, PrimitiveType, StructType, VariantType
 from icecomb.format.statistics.column_sketches import ColumnSketches, UnreadRows, column_path
@@ -244,12 +245,4 @@ def _snapshot(table: Table, snapshot_id: int | None) -> Snapshot | None:
     if snapshot_id is None:
         return table.metadata.current_snapshot()
     number = checked_int("snapshot", snapshot_id, -MAX_LONG - 1, MAX_LONG)
-    found = table.metadata.snapshot_by_id(number)
-    if found is None:
-        raise NoSuchSnapshotError(
-            f"Table {'.'.join(table.name())} has no snapshot {snapshot_id} to compute "
-            "statistics of",
-            hint="Look for its id in the snapshots of the table; it may have expired.",
-            snapshot_id=snapshot_id,
-        )
-    return found
+    return existing_snapshot(table.metadata, number, f"Table {'.'.join(table.name())} has")

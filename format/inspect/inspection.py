@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.inspect.entry_rows import EntryRows, statistics_for
 from icecomb.format.inspect.manifest_choice import choose_manifests, each_manifest, spec_of
@@ -18,7 +18,7 @@ from icecomb.format.inspect.metadata_table import Part, TableRequest, TableRows
 from icecomb.format.manifests.manifest import ManifestContent, ManifestFile
 from icecomb.format.manifests.reader import Fetched, fetch_batches, read_batch
 from icecomb.format.rows.values.partition_union import partition_union
-from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.metadata import TableMetadata, existing_snapshot
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.file_io import FileIO
@@ -169,13 +169,7 @@ def _table(state: _State, name: str, snapshot_id: int | None) -> MetadataTable:
     if snapshot_id is None:
         snapshot = state.metadata.current_snapshot()
     else:
-        snapshot = state.metadata.snapshot_by_id(snapshot_id)
-        if snapshot is None:
-            raise NoSuchSnapshotError(
-                f"There is no snapshot {snapshot_id}",
-                hint="It may have expired; list the table's snapshots.",
-                snapshot_id=snapshot_id,
-            )
+        snapshot = existing_snapshot(state.metadata, snapshot_id)
     return _OF_ONE_SNAPSHOT[name](state, () if snapshot is None else (snapshot,))
 
 

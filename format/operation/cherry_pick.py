@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from icecomb.format.argument import MAX_LONG, checked_int
-from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
@@ -26,6 +26,7 @@ from icecomb.format.operation.snapshot_producer import ONTO_PARENT, PUBLISHED_WA
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import Changes, SetSnapshotRefUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
     Operation,
@@ -90,14 +91,7 @@ class CherryPick(MergingProducer):
         return picked
 
     def _find(self, base: TableMetadata) -> Snapshot:
-        picked = base.snapshot_by_id(self.picked_id)
-        if picked is None:
-            raise NoSuchSnapshotError(
-                f"Cannot cherry-pick snapshot {self.picked_id}: no such snapshot",
-                hint="Look for its id in the snapshots of the table; it may have expired.",
-                snapshot_id=self.picked_id,
-            )
-        return picked
+        return existing_snapshot(base, self.picked_id)
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Implement `SnapshotProducer.validate`."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import (
     AlreadyPublishedError,
     NoSuchFileError,
-    NoSuchSnapshotError,
     ValidationError,
 )
 from icecomb.format.manifests.manifest import ManifestContent
@@ -17,6 +16,7 @@ from icecomb.format.operation.conflict import History
 from icecomb.format.operation.snapshot_producer import WrittenWith
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT, schema_of
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.snapshot import NO_PARENT, ancestors_of
 
 if TYPE_CHECKING:
@@ -42,14 +42,7 @@ class Reapplication(CherryPick):
         self._are_there = False
 
     def _find(self, base: TableMetadata) -> Snapshot:  # noqa: ARG002 - the table does not have it
-        found = self._lost.snapshot_by_id(self.picked_id)
-        if found is None:
-            raise NoSuchSnapshotError(
-                f"The lost metadata has no snapshot {self.picked_id}",
-                hint="Look for its id in that metadata.",
-                snapshot_id=self.picked_id,
-            )
-        return found
+        return existing_snapshot(self._lost, self.picked_id, "The lost metadata has")
 
     def _prepared(self, base: TableMetadata) -> Snapshot:
         picked = super()._prepared(base)

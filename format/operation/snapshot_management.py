@@ -25,6 +25,7 @@ from icecomb.format.spec.change.update import (
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
     SnapshotRef,
@@ -387,12 +388,7 @@ class RefEdit:
     def check_snapshot(self, snapshot_id: int) -> None:
         """Refuse a snapshot that does not exist."""
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
-        if not self.metadata.has_snapshot(snapshot_id):
-            raise NoSuchSnapshotError(
-                f"The table has no snapshot {snapshot_id}",
-                hint="Look for its id in the snapshots of the table; it may have expired.",
-                snapshot_id=snapshot_id,
-            )
+        existing_snapshot(self.metadata, snapshot_id, "The table has")
 
     def create(self, name: str, ref: SnapshotRef) -> None:
         """Create a branch or tag."""

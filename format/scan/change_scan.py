@@ -18,13 +18,13 @@ import pyarrow as pa
 from icecomb.format.arrow.number_view import numbers_of
 from icecomb.format.errors import (
     CorruptFileError,
-    NoSuchSnapshotError,
     UnsupportedError,
     ValidationError,
 )
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.metadata_columns import LINEAGE, metadata_column
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import is_ancestor
 
@@ -135,13 +135,7 @@ class ChangeScan:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def _check(self, snapshot_id: int) -> None:
-        found = self.metadata.snapshot_by_id(snapshot_id)
-        if found is None:
-            raise NoSuchSnapshotError(
-                f"There is no snapshot {snapshot_id}",
-                hint="It may have expired; list the table's snapshots.",
-                snapshot_id=snapshot_id,
-            )
+        found = existing_snapshot(self.metadata, snapshot_id)
         if found.first_row_id is None:
             raise UnsupportedError(
                 f"Rows of snapshot {snapshot_id} have no ids: it is older than the table's upgrade "

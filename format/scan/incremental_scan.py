@@ -8,10 +8,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn
 
 from icecomb.format.argument import MAX_LONG, checked_int
-from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.table_scan import TableScan
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.snapshot import Operation, Snapshot, ancestors_of
 
 if TYPE_CHECKING:
@@ -62,11 +63,7 @@ class IncrementalAppendScan(TableScan):
         """
         last = self.snapshot()
         if last is None and self.to_snapshot_id is not None:
-            raise NoSuchSnapshotError(
-                f"There is no snapshot {self.to_snapshot_id}",
-                hint="Look for its id in the snapshots of the table; it may have expired.",
-                snapshot_id=self.to_snapshot_id,
-            )
+            existing_snapshot(self.metadata, self.to_snapshot_id)
         line = list(ancestors_of(self.metadata, None if last is None else last.snapshot_id))
         start = self.from_snapshot_id
         if start is not None:

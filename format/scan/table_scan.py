@@ -32,7 +32,7 @@ from icecomb.format.rows.values.metadata_columns import METADATA_COLUMNS, bind_r
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup, plan_task_groups
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.column_history import reading_schema, unlike_in_table
-from icecomb.format.spec.metadata import TableMetadata
+from icecomb.format.spec.metadata import TableMetadata, existing_snapshot
 from icecomb.format.spec.schema import Schema, walk
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.types import TimestamptzNanoType
@@ -92,12 +92,8 @@ class TableScan:
         if self.limit is not None:
             limit = checked_int("limit of a scan", self.limit, least=0, most=None)
             object.__setattr__(self, "limit", limit)
-        if self.snapshot_id is not None and self.snapshot() is None:
-            raise NoSuchSnapshotError(
-                f"There is no snapshot {self.snapshot_id}",
-                hint="It may have expired; list the table's snapshots.",
-                snapshot_id=self.snapshot_id,
-            )
+        if self.snapshot_id is not None:
+            existing_snapshot(self.metadata, self.snapshot_id)
 
     def snapshot(self) -> Snapshot | None:
         """Return the snapshot to read; None when the table is empty."""

@@ -311,6 +311,20 @@ class TableMetadata:
         return (getattr(snapshot, name.replace("-", "_")) for snapshot in self.snapshots)
 
 
+def existing_snapshot(
+    metadata: TableMetadata, snapshot_id: int, said: str = "There is"
+) -> Snapshot:
+    """Return a snapshot; `said` begins the message of the error if there is none."""
+    found = metadata.snapshot_by_id(snapshot_id)
+    if found is None:
+        raise NoSuchSnapshotError(
+            f"{said} no snapshot {snapshot_id}",
+            hint="Look for its id in the snapshots of the table; it may have expired.",
+            snapshot_id=snapshot_id,
+        )
+    return found
+
+
 def new_table_metadata(  # noqa: PLR0917
     schema: Schema,
     partition_spec: PartitionSpec,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.argument import MAX_LONG, checked_int, json_of_pyiceberg, name_of_type
-from icecomb.format.errors import NoSuchSnapshotError, ValidationError
+from icecomb.format.errors import ValidationError
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.spec.change.requirement import AssertTableUUID
 from icecomb.format.spec.change.update import (
@@ -15,6 +15,7 @@ from icecomb.format.spec.change.update import (
     RemoveStatisticsUpdate,
     SetStatisticsUpdate,
 )
+from icecomb.format.spec.metadata import existing_snapshot
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -95,14 +96,8 @@ class UpdateStatistics(PendingUpdate):
         """
         for update in self._updates:
             if isinstance(update, SetStatisticsUpdate):
-                snapshot_id = update.statistics["snapshot-id"]
-                if not base.has_snapshot(snapshot_id):
-                    raise NoSuchSnapshotError(
-                        f"Cannot set the statistics of snapshot {snapshot_id}: the table at "
-                        f"{base.location} does not have it",
-                        hint="It may have expired; list the table's snapshots.",
-                        snapshot_id=snapshot_id,
-                    )
+                said = f"Cannot set statistics: the table at {base.location} has"
+                existing_snapshot(base, update.statistics["snapshot-id"], said)
         if not self._updates:
             return Changes()
         return Changes((AssertTableUUID(base.table_uuid),), tuple(self._updates))

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.argument import MAX_LONG, checked_instant, checked_int
-from icecomb.format.errors import IcecombError, NoSuchSnapshotError, ValidationError, reason_of
+from icecomb.format.errors import IcecombError, ValidationError, reason_of
 from icecomb.format.evolution.pending_update import Commit, PendingUpdate
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_union import distinct_manifests
@@ -36,6 +36,7 @@ from icecomb.format.spec.change.update import (
     RemoveSnapshotsUpdate,
     update_table_metadata,
 )
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.own_folders import OwnFolders, outside_text
 from icecomb.format.storage.storage_property import OWN_PREFIXES
 
@@ -143,12 +144,7 @@ class ExpireSnapshots(PendingUpdate):
             ValidationError: If a branch or tag points to it.
         """
         snapshot_id = checked_int("snapshot_id", snapshot_id, -MAX_LONG - 1, MAX_LONG)
-        if not self._base.has_snapshot(snapshot_id):
-            raise NoSuchSnapshotError(
-                f"Cannot expire snapshot {snapshot_id}: there is no such snapshot",
-                hint="Look for its id in the snapshots of the table; it may have expired.",
-                snapshot_id=snapshot_id,
-            )
+        existing_snapshot(self._base, snapshot_id)
         _check_no_head(self._base, (snapshot_id,), frozenset())
         self._ids[snapshot_id] = None
         return self

@@ -32,6 +32,7 @@ from icecomb.format.scan.change_scan import Lineage
 from icecomb.format.scan.delete_index import DeleteFileIndex
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.snapshot_changes import reached_files
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Operation, ancestors_of
 from icecomb.spark.planner.files import position_delete_files
@@ -403,11 +404,8 @@ def changed_snapshots(metadata: TableMetadata, options: Mapping[str, str]) -> li
             hint="Give the earlier time first.",
         )
     for key in (START, END):
-        if key in given and not metadata.has_snapshot(given[key]):
-            raise NoSuchSnapshotError(
-                f"{key} {given[key]}: the table has no such snapshot",
-                hint="Look for its id in the snapshots of the table; it may have expired.",
-            )
+        if key in given:
+            existing_snapshot(metadata, given[key], f"{key}: the table has")
     line = list(ancestors_of(metadata, given.get(END, metadata.current_snapshot_id)))
     if END_TIME in given:
         line = [s for s in line if s.timestamp_ms <= given[END_TIME]]

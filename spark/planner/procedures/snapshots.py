@@ -6,6 +6,7 @@ from icecomb.catalog.table.table import Table
 from icecomb.format.errors import NoSuchSnapshotError, ValidationError
 from icecomb.format.evolution.schema_edit import find_deleted_column
 from icecomb.format.operation.snapshot_producer import staged_snapshot
+from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.snapshot import ancestors_of as ancestors
 from icecomb.spark.planner.procedures.call import Call, parse_name
 from icecomb.spark.planner.procedures.signature import procedure
@@ -101,12 +102,8 @@ def fast_forward(call: Call, table: str, branch: str, to: str) -> list[tuple[str
 def ancestors_of(call: Call, table: str, snapshot_id: int | None) -> list[tuple[int, int]]:
     """List a snapshot and its ancestors, newest first."""
     metadata = call.load(table).metadata
-    if snapshot_id is not None and not metadata.has_snapshot(snapshot_id):
-        raise NoSuchSnapshotError(
-            f"Table {table} has no snapshot {snapshot_id}",
-            hint="Look for its id in the snapshots of the table; it may have expired.",
-            snapshot_id=snapshot_id,
-        )
+    if snapshot_id is not None:
+        existing_snapshot(metadata, snapshot_id, f"Table {table} has")
     start = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
     return [(s.snapshot_id, s.timestamp_ms) for s in ancestors(metadata, start)]
 

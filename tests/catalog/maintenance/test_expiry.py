@@ -111,7 +111,9 @@ def test_an_expiry_is_committed_at_the_end_of_its_block_unless_that_fails(table:
 def test_an_expiry_that_is_dropped_says_that_nothing_happened(table: Table) -> None:
     with pytest.warns(RuntimeWarning, match=r"An expiration of db\.t was never committed"):
         table.maintenance.expire_snapshots().older_than(LATER)
-    with pytest.raises(NoSuchSnapshotError, match="no such snapshot"):  # and no warning beside it
+    with pytest.raises(
+        NoSuchSnapshotError, match="There is no snapshot"
+    ):  # and no warning beside it
         table.maintenance.expire_snapshots().by_id(1)
 
 
