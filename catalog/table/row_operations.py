@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from icecomb.format.argument import check_flags
 from icecomb.format.errors import CommitFailedError, NoSuchFileError, NoSuchSnapshotError
@@ -31,6 +32,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _EVERYTHING = AlwaysTrue()
+_Write: TypeAlias = Callable[["WriteTarget"], tuple["WrittenChange | NoChange | None", T]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an operation is asked besides its rows; `wanted` columns are added to the table."""
+
+    snapshot_properties: Mapping[str, str] | None
+    branch: str
+    wanted: pa.Schema | None = None
+    case_sensitive: bool = True
 
 
 class RowOperations(ABC):
@@ -109,9 +121,8 @@ class RowOperations(ABC):
 
         check_flags(merge_schema=merge_schema)
         data = arrow_data(df, self.metadata.schema(), may_be_nothing=True)
-        wanted = data.schema if merge_schema else None
-        with self._writing(snapshot_properties, branch, wanted) as (target, commit):
-            commit(append_rows(target, data))
+        asked = _Asked(snapshot_properties, branch, data.schema if merge_schema else None)
+        self._write(asked, lambda target: (append_rows(target, data), None))
 
     def delete(
         self,
@@ -143,14 +154,10 @@ class RowOperations(ABC):
         check_flags(case_sensitive=case_sensitive)
         rows = as_expression(delete_filter)
 
-        def delete() -> tuple[None, bool]:
-            with self._writing(snapshot_properties, branch, case_sensitive=case_sensitive) as (
-                target,
-                commit,
-            ):
-                return None, commit(delete_rows(target, rows))
-
-        self._on_newest(lambda: self._retry_delete(delete))
+        asked = _Asked(snapshot_properties, branch, case_sensitive=case_sensitive)
+        self._retry_delete(
+            lambda: self._on_newest(asked, lambda target: (delete_rows(target, rows), None))
+        )
 
     def overwrite(
         self,
@@ -188,14 +195,8 @@ class RowOperations(ABC):
         rows = as_expression(overwrite_filter)
         data = OneUse(arrow_data(df, self.metadata.schema()))
         wanted = data.schema if merge_schema else None
-
-        def overwrite() -> tuple[None, bool]:
-            with self._writing(
-                snapshot_properties, branch, wanted, case_sensitive=case_sensitive
-            ) as (target, commit):
-                return None, commit(overwrite_rows(target, data.rows, rows))
-
-        self._on_newest(overwrite, data)
+        asked = _Asked(snapshot_properties, branch, wanted, case_sensitive)
+        self._on_newest(asked, lambda target: (overwrite_rows(target, data.rows, rows), None), data)
 
     def dynamic_partition_overwrite(
         self,
@@ -229,14 +230,8 @@ class RowOperations(ABC):
 
         check_flags(merge_schema=merge_schema)
         data = OneUse(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
-        wanted = data.schema if merge_schema else None
-
-        def replace() -> tuple[None, bool]:
-            with self._writing(snapshot_properties, branch, wanted) as (target, commit):
-                commit(replace_partitions(target, data.rows))
-                return None, True
-
-        self._on_newest(replace, data)
+        asked = _Asked(snapshot_properties, branch, data.schema if merge_schema else None)
+        self._on_newest(asked, lambda target: (replace_partitions(target, data.rows), None), data)
 
     def upsert(  # noqa: PLR0917 - PyIceberg's signature
         self,
@@ -286,21 +281,16 @@ class RowOperations(ABC):
         )
         data = Kept(arrow_data(df, self.metadata.schema(), may_be_nothing=True))
         wanted = data.schema if merge_schema else None
-
-        def upsert() -> tuple[UpsertResult, bool]:
-            with self._writing(
-                snapshot_properties, branch, wanted, case_sensitive=case_sensitive
-            ) as (target, commit):
-                change, result = upsert_rows(
-                    target,
-                    data.rows,
-                    join_cols,
-                    update=when_matched_update_all,
-                    insert=when_not_matched_insert_all,
-                )
-                return result, commit(change)
-
-        return self._on_newest(upsert)
+        return self._on_newest(
+            _Asked(snapshot_properties, branch, wanted, case_sensitive),
+            lambda target: upsert_rows(
+                target,
+                data.rows,
+                join_cols,
+                update=when_matched_update_all,
+                insert=when_not_matched_insert_all,
+            ),
+        )
 
     def merge(
         self,
@@ -389,19 +379,18 @@ class RowOperations(ABC):
 
         check_flags(check_duplicate_files=check_duplicate_files)
 
-        def add() -> tuple[None, bool]:
-            with self._writing(snapshot_properties, branch) as (target, commit):
-                change = add_files(
-                    target,
-                    file_paths,
-                    check_duplicate_files=check_duplicate_files,
-                    on_duplicate=on_duplicate,
-                    partition=partition,
-                    parallelism=parallelism,
-                )
-                return None, commit(change)
+        def add(target: WriteTarget) -> tuple[WrittenChange | None, None]:
+            change = add_files(
+                target,
+                file_paths,
+                check_duplicate_files=check_duplicate_files,
+                on_duplicate=on_duplicate,
+                partition=partition,
+                parallelism=parallelism,
+            )
+            return change, None
 
-        self._on_newest(add)
+        self._on_newest(_Asked(snapshot_properties, branch), add)
 
     def _merge(
         self,
@@ -418,29 +407,26 @@ class RowOperations(ABC):
 
         data = Kept(arrow_data(source, self.metadata.schema()))
 
-        def merge() -> tuple[MergeResult, bool]:
-            with self._writing(snapshot_properties, branch) as (target, commit):
-                change, result = merge_rows(
-                    target,
-                    data.rows,
-                    condition,
-                    clauses,
-                    target_alias=aliases[0],
-                    source_alias=aliases[1],
-                )
-                return result, commit(change)
+        return self._on_newest(
+            _Asked(snapshot_properties, branch),
+            lambda target: merge_rows(
+                target,
+                data.rows,
+                condition,
+                clauses,
+                target_alias=aliases[0],
+                source_alias=aliases[1],
+            ),
+        )
 
-        return self._on_newest(merge)
-
-    def _on_newest(self, operate: Callable[[], tuple[T, bool]], data: OneUse | None = None) -> T:
+    def _on_newest(self, asked: _Asked, write: _Write[T], data: OneUse | None = None) -> T:
         """Run an operation that reads the table, again on newer metadata if it has to be.
 
         Other writers may have expired the snapshot that an idle table object is pinned to, or made
         the branch since; and that there is nothing to do holds for the newest metadata only.
 
         Args:
-            operate: Reads the pinned metadata's files, and commits; returns its result, and whether
-                that holds though others have committed.
+            write: Reads the pinned metadata's files, too; see `_write`.
             data: Other input of it, which may be a stream.
         """
         from icecomb.format.operation.clash import OutdatedError
@@ -450,7 +436,7 @@ class RowOperations(ABC):
         while True:
             state = self.metadata
             try:
-                result, holds = operate()
+                result, holds = self._write(asked, write)
                 if holds or renewed or not self._renew(state):
                     return result
             except outdated as error:
@@ -489,42 +475,33 @@ class RowOperations(ABC):
         """
         return False
 
-    @contextmanager
-    def _writing(
-        self,
-        snapshot_properties: Mapping[str, str] | None,
-        branch: str,
-        wanted: pa.Schema | None = None,
-        *,
-        case_sensitive: bool = True,
-    ) -> Iterator[tuple[WriteTarget, Callable[[WrittenChange | NoChange | None], bool]]]:
-        """Provide the target of an operation, and `_commit_change`.
+    def _write(self, asked: _Asked, write: _Write[T]) -> tuple[T, bool]:
+        """Write and commit a change; return its result, and whether that holds on newer metadata.
 
         Args:
-            wanted: Columns to add to the table in the same commit.
+            write: Writes the files; returns the change, None if there is none whatever the table
+                has, and the result.
         """
         from icecomb.format.operation.summary import snapshot_texts
         from icecomb.format.row_changes.write_target import WriteTarget
         from icecomb.format.rows.write.data_writer import missing_in_table
         from icecomb.format.spec.metadata import with_properties
 
-        missing = () if wanted is None else missing_in_table(self.metadata.schema(), wanted)
+        wanted, schema = asked.wanted, self.metadata.schema()
+        missing = () if wanted is None else missing_in_table(schema, wanted)
         with self._widened(missing) if missing else nullcontext(self) as operations:
             metadata = operations.metadata
             self._pointer.check_writable(metadata)
             self.check_new_files()
-            more = snapshot_texts(snapshot_properties)
+            more = snapshot_texts(asked.snapshot_properties)
             written = with_properties(metadata, self.write_properties)
-            target = WriteTarget(operations.io, written, branch, more, case_sensitive)
+            target = WriteTarget(operations.io, written, asked.branch, more, asked.case_sensitive)
             target.check_branch()
-            yield target, operations._commit_change  # noqa: SLF001 - of this class, too
+            change, result = write(target)
+            return result, operations._commit_change(change)  # noqa: SLF001 - of this class, too
 
     def _commit_change(self, change: WrittenChange | NoChange | None) -> bool:
-        """Commit an operation's change; return whether it holds though others committed.
-
-        Args:
-            change: The change; None if there is none, whatever the table has.
-        """
+        """Commit an operation's change; return whether it holds though others committed."""
         from icecomb.format.row_changes.write_target import NoChange
 
         if isinstance(change, NoChange):
