@@ -107,7 +107,6 @@ class _Fence:
     starting_point: None = None
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `Producer.apply`."""
         updates = (SetPropertiesUpdate({_FENCE: "0"}), RemovePropertiesUpdate((_FENCE,)))
         return Changes((AssertTableUUID(base.table_uuid),), updates)
 

@@ -57,7 +57,6 @@ class _WholeWords(ShellComplete):
     """Completion of ``--output=js`` to ``--output=json``; click returns only the value."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Implement `ShellComplete.get_completions`."""
         found = super().get_completions(args, incomplete)
         option, equals, _ = incomplete.partition("=")
         if equals and option.startswith("-"):
@@ -72,7 +71,6 @@ class _Bash(BashComplete, _WholeWords):
     _splits = False
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Implement `ShellComplete.get_completion_args`."""
         args, incomplete = super().get_completion_args()
         if incomplete == "=" and args:
             self._splits = True
@@ -83,7 +81,6 @@ class _Bash(BashComplete, _WholeWords):
         return args, incomplete
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Implement `ShellComplete.get_completions`."""
         words = ShellComplete if self._splits else _WholeWords
         return words.get_completions(self, args, incomplete)
 
@@ -113,7 +110,6 @@ class TableName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Implement `click.ParamType.shell_complete`."""
         if "/" in incomplete or incomplete.startswith((".", "~")):
             return [CompletionItem(incomplete, type="dir")]
         given = ctx.find_root().params
@@ -137,7 +133,6 @@ class RefName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Implement `click.ParamType.shell_complete`."""
         # click does not assign arguments while the last word is an option without a value
         given, table = ctx.find_root().params, ctx.params.get("table") or next(iter(ctx.args), None)
 

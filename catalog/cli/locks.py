@@ -28,7 +28,6 @@ class _TableOrCommand(click.Group):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Implement `click.Group.shell_complete`."""
         (table,) = (p for p in self.commands["list"].params if p.name == "table")
         names = TableName().shell_complete(ctx, table, incomplete)
         return [*super().shell_complete(ctx, incomplete), *names]

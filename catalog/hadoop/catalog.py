@@ -117,7 +117,6 @@ class HadoopCatalog(Catalog):
             ) from None
 
     def drop_namespace(self, namespace: Name) -> None:
-        """Implement `Catalog.drop_namespace`."""
         parts = parse_identifier(namespace)
         self._require_namespace(parts)
         with suppress(NoSuchFileError):
@@ -154,11 +153,9 @@ class HadoopCatalog(Catalog):
         return [parts for parts in self._below(namespace) if self._kind(parts) == _TABLE]
 
     def load_pointer(self, identifier: Name) -> str:
-        """Implement `Catalog.load_pointer`."""
         return self._pointer(_table_name(identifier)).locate()
 
     def load_table(self, identifier: Name) -> Table:
-        """Implement `Catalog.load_table`."""
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
         return self._table(parts, pointer.load(), pointer)
@@ -189,7 +186,6 @@ class HadoopCatalog(Catalog):
         return Draft(parts, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
-        """Implement `Catalog.publish`."""
         check_format_version(".".join(draft.identifier), metadata, self.properties)
         check_new_data_folder(self._pointer(draft.identifier), self.io, None, metadata)
         return self._make(draft.identifier, metadata)

@@ -212,7 +212,6 @@ class HadoopPointer:
         """Implement `MetadataPointer.discard`: a file of this name, if any, is another writer's."""
 
     def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> Outcome:
-        """Implement `MetadataPointer.swap`."""
         version = _number(new)
         # most writers that are too late find out here, before they send anything; where requests
         # are slow, the one that writes the file tells as well

@@ -229,7 +229,6 @@ class HiveCatalog(HiveViews, Catalog):
                 raise
 
     def drop_namespace(self, namespace: Name) -> None:
-        """Implement `Catalog.drop_namespace`."""
         name = database_of(namespace)
         try:
             self.client.drop_database(name)
@@ -242,7 +241,6 @@ class HiveCatalog(HiveViews, Catalog):
                 raise
 
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
-        """Implement `Catalog.load_namespace_properties`."""
         return namespace_properties(self.client.database(database_of(namespace)))
 
     def update_namespace_properties(
@@ -273,13 +271,11 @@ class HiveCatalog(HiveViews, Catalog):
         return self.entries.listed(namespace, table_type, self.client.table_names)
 
     def load_pointer(self, identifier: Name) -> str:
-        """Implement `Catalog.load_pointer`."""
         return pointed_at(self.client.table(*database_and_table(identifier)))
 
     def entries_below(
         self, folder: str, namespace: Identifier | None = None, *, uuid: str | None = None
     ) -> Iterator[Entry]:
-        """Implement `Catalog.entries_below`."""
         (root,) = plain_paths([folder.rstrip("/")], self.io.properties)
         names: defaultdict[str, list[str]] = defaultdict(list)
         if namespace is None:
@@ -319,7 +315,6 @@ class HiveCatalog(HiveViews, Catalog):
         return self._table(place, pointer.load(), pointer)
 
     def draft(self, identifier: Name, definition: TableDefinition) -> Draft:
-        """Implement `Catalog.draft`."""
         place = database_and_table(identifier)
         self.entries.check_free(place)
         location = definition.location or self.entries.default_location(place)
@@ -329,7 +324,6 @@ class HiveCatalog(HiveViews, Catalog):
         return Draft(place, metadata, self.io, self)
 
     def publish(self, draft: Draft, metadata: TableMetadata) -> Table:
-        """Implement `Catalog.publish`."""
         place = database_and_table(draft.identifier)
         pointer = self.pointer(place)
         check_commit_allowed(pointer.name, metadata)
@@ -337,7 +331,6 @@ class HiveCatalog(HiveViews, Catalog):
         return self._table(place, self.entries.make(place, pointer, metadata), pointer)
 
     def register_table(self, identifier: Name, metadata_location: str) -> Table:
-        """Implement `Catalog.register_table`."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         place = database_and_table(identifier)

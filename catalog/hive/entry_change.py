@@ -106,7 +106,6 @@ class EntryChange:
             return None
 
     def queue(self, held: Holding) -> bool:
-        """Implement `MetadataPointer.queue`."""
         key = (self._client.key, self._database, self._table)
         timeout = LockSettings.of(self._settings).timeout
         return fair_lock(key).take(held, self.name, timeout, LOCK_TIMEOUT.key)

@@ -100,12 +100,10 @@ class EntryPointer(ABC, Generic[V]):
         """
 
     def discard(self, new: V) -> None:
-        """Implement `MetadataPointer.discard`."""
         with suppress(IcecombError, OSError):
             self._io.delete([new.location])
 
     def swap(self, expected: V | None, new: V) -> Outcome:
-        """Implement `MetadataPointer.swap`."""
         with Holding() as held, held:
             lock = self.guard(held, (expected or new).metadata)
             if expected is None:
@@ -113,7 +111,6 @@ class EntryPointer(ABC, Generic[V]):
             return self._replace(expected, new, lock)
 
     def queue(self, held: Holding, base: Version | None = None) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.queue`."""
         waited = self.change.queue(held)
         self._read = None
         return waited

@@ -42,7 +42,6 @@ class HivePointer(EntryPointer[MetadataVersion]):
     keeps_folders = False
 
     def check_writable(self, metadata: TableMetadata) -> None:
-        """Implement `MetadataPointer.check_writable`."""
         check_commit_allowed(self.name, metadata)
 
     def check_deletable(self, metadata: TableMetadata) -> None:
@@ -86,7 +85,6 @@ class HivePointer(EntryPointer[MetadataVersion]):
         return MetadataVersion(location, metadata)
 
     def new_entry(self, new: MetadataVersion) -> HiveTable:
-        """Implement `EntryPointer.new_entry`."""
         made = new_table(
             self._database,
             self._table,
@@ -101,7 +99,6 @@ class HivePointer(EntryPointer[MetadataVersion]):
     def altered(
         self, entry: HiveTable, expected: MetadataVersion, new: MetadataVersion
     ) -> HiveTable:
-        """Implement `EntryPointer.altered`."""
         check_writable(entry)
         altered = pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
         if self.keeps_folders:

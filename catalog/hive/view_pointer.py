@@ -69,7 +69,6 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         return ViewMetadataVersion(location, metadata)
 
     def new_entry(self, new: ViewMetadataVersion) -> HiveTable:
-        """Implement `EntryPointer.new_entry`."""
         now = int(time.time())
         blank = HiveTable(
             database=self._database,
@@ -87,7 +86,6 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
     def altered(
         self, entry: HiveTable, expected: ViewMetadataVersion, new: ViewMetadataVersion
     ) -> HiveTable:
-        """Implement `EntryPointer.altered`."""
         altered = _pointed(entry, expected.metadata, new, self._properties)
         self._named = naming(altered)
         return altered

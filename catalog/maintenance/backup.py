@@ -214,7 +214,6 @@ class _Route:
         self._key = hashlib.sha256(both.encode()).hexdigest()[:8]
 
     def found(self, location: str) -> str:
-        """Implement `Route.found`."""
         rest = self.change.rest(location)
         if rest is None:
             return location
@@ -223,7 +222,6 @@ class _Route:
         return place
 
     def kept(self, location: str, what: str) -> str:
-        """Implement `Route.kept`."""
         return self.change.moved(location, what)
 
     def rewritten(self, location: str, what: str) -> str:

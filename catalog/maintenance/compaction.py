@@ -212,13 +212,11 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         )
 
     def plan_again(self, groups: Sequence[FileGroup]) -> list[FileGroup]:
-        """Implement `GroupRun.plan_again`."""
         return self.plan(task.file_path for group in groups for task in group.tasks)
 
     def rewriter(
         self, groups: Sequence[FileGroup]
     ) -> Callable[[int, FileGroup, int], RewrittenGroup]:
-        """Implement `GroupRun.rewriter`."""
         metadata = self._table.metadata
         if self._session is not None:
             return self._by_session(self._session, metadata)
@@ -233,7 +231,6 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         ).rewrite
 
     def replacement(self, start: RewriteStart, done: Sequence[RewrittenGroup]) -> GroupReplacement:
-        """Implement `GroupRun.replacement`."""
         return GroupReplacement(
             self._table.io,
             start,

@@ -142,7 +142,6 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
         }
 
     def plan_again(self, groups: Sequence[G]) -> list[G]:
-        """Implement `GroupRun.plan_again`."""
         head = self._scan().snapshot()
         again = {delete.file_path for group in groups for delete in group.tasks}
         return [] if head is None else self.plan(head, again)
@@ -150,7 +149,6 @@ class _DeleteRun(GroupRun[G, RewrittenDeletes]):
     def replacement(
         self, start: RewriteStart, done: Sequence[RewrittenDeletes]
     ) -> DeleteReplacement:
-        """Implement `GroupRun.replacement`."""
         return DeleteReplacement(self._table.io, start, done, self._request.snapshot_properties)
 
     def _chosen(self) -> tuple[Snapshot | None, set[str]]:
@@ -192,7 +190,6 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         self._plan: PositionDeletePlan | None = None
 
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[DeleteGroup]:
-        """Implement `_DeleteRun.plan`."""
         table, options = self._table, self._grouping
         if table.metadata.format_version >= 3:
             return plan_vectors(table.io, table.metadata, head, chosen, options)
@@ -207,7 +204,6 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         self,
         groups: Sequence[DeleteGroup],  # noqa: ARG002 - ages were looked up with the plan
     ) -> Callable[[int, RewriteGroup[Any], int], RewrittenDeletes]:
-        """Implement `GroupRun.rewriter`."""
         table = self._table
         if table.metadata.format_version >= 3:
             return VectorConverter(table.io, table.metadata, self._operation_id).rewrite
@@ -226,7 +222,6 @@ class _EqualityRun(_DeleteRun[EqualityGroup]):
         super().__init__(table, request, options, progress)
 
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[EqualityGroup]:
-        """Implement `_DeleteRun.plan`."""
         table = self._table
         return plan_conversion(table.io, table.metadata, head, chosen, self._grouping)
 
@@ -234,5 +229,4 @@ class _EqualityRun(_DeleteRun[EqualityGroup]):
         self,
         groups: Sequence[EqualityGroup],  # noqa: ARG002 - each has its data files
     ) -> Callable[[int, EqualityGroup, int], RewrittenDeletes]:
-        """Implement `GroupRun.rewriter`."""
         return EqualityConverter(self._table.io, self._written_by(), self._operation_id).rewrite

@@ -94,7 +94,6 @@ class UpdateProperties(PendingUpdate):
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`."""
         kept = {key: value for key, value in self._set.items() if key != _FORMAT_VERSION}
         updates: list[TableUpdate] = []
         if _FORMAT_VERSION in self._set:
@@ -122,7 +121,6 @@ class UpdateLocation(PendingUpdate):
         self._location = location
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`."""
         moved = (SetLocationUpdate(self._location),)
         updates = (*moved, *keeping_folders(base, moved))
         return Changes((AssertTableUUID(base.table_uuid),), updates)

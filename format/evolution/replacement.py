@@ -93,7 +93,6 @@ class TableReplacement(PendingUpdate):
         }
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`."""
         fresh = assign_fresh_schema_ids(self._schema, base.schema(), base.last_column_id)
         spec = _with_known_ids(
             assign_fresh_partition_spec_ids(self._spec, self._schema, fresh),

@@ -60,7 +60,6 @@ class UpdateSortOrder(RecordedUpdate["SortEdit"]):
         return self._add(source_column_name, transform, SortDirection.DESC, null_order)
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if [f.source_id for f in edit.fields] != [f.source_id for f in self._edit.fields]:
             raise CommitFailedError(

@@ -95,7 +95,6 @@ class UpdateSpec(RecordedUpdate["SpecEdit"]):
         return self
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         if moved := [n for n, i in self._edit.found.items() if edit.found.get(n, i) != i]:
             raise CommitFailedError(

@@ -50,7 +50,6 @@ class DanglingDeletesRemoval:
         return None
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`."""
         for operation in self._operations:
             operation.check_not_committed(base)
         head = base.snapshot_by_name(self._branch)
@@ -64,7 +63,6 @@ class DanglingDeletesRemoval:
         return operation.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         for operation in self._operations:
             operation.clean_up(committed)
 

@@ -81,7 +81,6 @@ class DeleteReplacement:
         return self._operation.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         self._operation.clean_up(committed)
 
     def _check(self, base: TableMetadata) -> None:

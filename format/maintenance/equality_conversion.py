@@ -169,7 +169,6 @@ class _KeysFrom:
         return self.keys.field_ids
 
     def contains(self, arrays: Mapping[int, pa.Array]) -> pa.BooleanArray:
-        """Implement `Keys.contains`."""
         places = self.keys.places(arrays)
         return pa.array((places >= 0) & (self.newest[np.maximum(places, 0)] >= self.number))
 

@@ -111,7 +111,6 @@ class GroupReplacement:
         return self._operation.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         if self._operation is None:
             return
         self._operation.clean_up(committed)

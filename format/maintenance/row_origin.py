@@ -172,14 +172,12 @@ class _OriginFile(OpenDataFile):
         self._lengths: list[Numbers] = []
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
-        """Implement `OpenDataFile.write`."""
         own = [batch.select(range(batch.num_columns - 1)) for batch in batches]
         super().write(own)
         for batch in batches:
             self._note(numbers_of(batch.column(batch.num_columns - 1)))
 
     def close(self) -> DataFile:
-        """Implement `OpenDataFile.close`."""
         file = super().close()
         self._origins.keep(file, _joined(self._keys), _joined(self._lengths))
         return file

@@ -76,7 +76,6 @@ class FastAppend(SnapshotProducer):
 
     @property
     def added_data_files(self) -> list[DataFile]:
-        """Implement `SnapshotProducer.added_data_files`."""
         return list(self._files.values())
 
     def append_encoded_files(self, files: EncodedFiles) -> FastAppend:
@@ -90,7 +89,6 @@ class FastAppend(SnapshotProducer):
         return self
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._written = None
@@ -112,7 +110,6 @@ class FastAppend(SnapshotProducer):
             refuse_added_again(self.io, base, manifests, self._files)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Implement `SnapshotProducer.manifests`."""
         if self._written is None:
             by_spec: dict[int, list[DataFile]] = {}
             for file in self._files.values():
@@ -129,7 +126,6 @@ class FastAppend(SnapshotProducer):
         return [*self._written, *parent_manifests(self.io, base, parent)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """Implement `SnapshotProducer.summary`."""
         counts = self.new_summary(base)
         for file in self._files.values():
             counts.add_file(file, base.spec_by_id(file.spec_id))

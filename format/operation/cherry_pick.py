@@ -94,7 +94,6 @@ class CherryPick(MergingProducer):
         return existing_snapshot(base, self.picked_id)
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         if self.operation == Operation.OVERWRITE:
             # not a set, which would take 0.0 and -0.0 for one partition

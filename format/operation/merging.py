@@ -126,7 +126,6 @@ class MergingProducer(SnapshotProducer):
 
     @property
     def added_data_files(self) -> list[DataFile]:
-        """Implement `SnapshotProducer.added_data_files`."""
         return list(self.added[_DATA].values())
 
     @property
@@ -150,7 +149,6 @@ class MergingProducer(SnapshotProducer):
                     check_new_file(base, file)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Implement `SnapshotProducer.manifests`."""
         if self._written_version not in {None, base.format_version}:
             # manifests of version 1 have no sequence numbers
             self._discard()
@@ -180,7 +178,6 @@ class MergingProducer(SnapshotProducer):
         return out
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """Implement `SnapshotProducer.summary`."""
         counts = self.new_summary(base)
         for content in ManifestContent:
             for file in self._added_files(base, content):
@@ -193,12 +190,10 @@ class MergingProducer(SnapshotProducer):
         return {**counts.to_map(), **({ONTO_PARENT: "true"} if onto_parent else {})}
 
     def replaced_manifest_count(self) -> int:
-        """Implement `SnapshotProducer.replaced_manifest_count`."""
         filtered = sum(found.replaced for found in self.filters.values())
         return filtered + sum(merge.replaced for merge in self._merges.values())
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._discard()

@@ -141,7 +141,6 @@ class OverwriteFiles(MergingProducer):
         return Operation.OVERWRITE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         if self._check_added:
             self._validate_added(base)
@@ -166,7 +165,6 @@ class OverwriteFiles(MergingProducer):
             history.no_new_deletes_for(self._unchanged)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Implement `SnapshotProducer.manifests`."""
         manifests = super().manifests(base, parent)
         if self._no_conflicting_deletes:  # the rows of the files were read and are in the new ones
             self._refuse_others_removed()
@@ -222,7 +220,6 @@ class ReplacePartitions(MergingProducer):
         return Operation.OVERWRITE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         added = self.added[_DATA].values()
         partitions = {(f.spec_id, partition_key(f.partition)) for f in added}
@@ -254,7 +251,6 @@ class ReplacePartitions(MergingProducer):
         return partition_rows(base, self._schema or base.schema(), added)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Implement `SnapshotProducer.manifests`."""
         manifests = super().manifests(base, parent)
         removed = [file for found in self.filters.values() for file in found.removed]
         if self._append_only and removed:
@@ -266,7 +262,6 @@ class ReplacePartitions(MergingProducer):
         return manifests
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """Implement `SnapshotProducer.summary`."""
         return {"replace-partitions": "true", **super().summary(base)}
 
 

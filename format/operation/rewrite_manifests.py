@@ -150,7 +150,6 @@ class RewriteManifests(SnapshotProducer):
             )
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Implement `SnapshotProducer.manifests`."""
         parents = parent_manifests(self.io, base, parent)
         gone = {**self._deleted, **self._done.replaced}
         taken = [replace(m, added_snapshot_id=self.snapshot_id) for m in self._added.values()]
@@ -162,14 +161,12 @@ class RewriteManifests(SnapshotProducer):
         return [*new, *(m for m in parents if m.manifest_path not in gone)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
-        """Implement `SnapshotProducer.summary`."""
         return {
             "entries-processed": str(self._done.entries.total()),
             **self.new_summary(base).to_map(),
         }
 
     def replaced_manifest_count(self) -> int:
-        """Implement `SnapshotProducer.replaced_manifest_count`."""
         return len({**self._deleted, **self._done.replaced})
 
     def created_manifest_count(self) -> int:
@@ -177,7 +174,6 @@ class RewriteManifests(SnapshotProducer):
         return len(self._done.created) + len(self._added)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         super().clean_up(committed)
         if committed is None:
             self._done = _Rewritten({}, (), Counter(), 0)

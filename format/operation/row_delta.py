@@ -111,7 +111,6 @@ class RowDelta(MergingProducer):
         return Operation.OVERWRITE
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Implement `SnapshotProducer.validate`."""
         super().validate(base, parent)
         vectors = self.added_vectors
         targets = [vector.referenced_data_file or "" for vector in vectors]
@@ -148,7 +147,6 @@ class RowDelta(MergingProducer):
             history.no_removed_data(rows, ignore_rewrites=True)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Implement `SnapshotProducer.manifests`."""
         manifests = super().manifests(base, parent)
         self._refuse_others_removed()
         return manifests

@@ -301,12 +301,10 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         return True
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `PendingUpdate.apply`."""
         edit = self._replayed(base)
         return Changes(edit.requirements, tuple(edit.updates))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `PendingUpdate.clean_up`."""
         for pick in self._picks:
             pick.clean_up(committed)
 

@@ -224,7 +224,6 @@ class CopyOnWrite(RowLevelChange):
         self._scan = ArrowScan(target.metadata, io, Schema((*fields, ROW_POSITION)), workers=1)
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
-        """Implement `RowLevelChange.remove`."""
         if not len(positions):
             return
         self.drop(task)
@@ -244,7 +243,6 @@ class CopyOnWrite(RowLevelChange):
             self._writer.write(rows)
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | NoChange:
-        """Implement `RowLevelChange.finish`."""
         return self._replacement(self._close(), rows)
 
 
@@ -270,7 +268,6 @@ class MergeOnRead(RowLevelChange):
         self._referenced: list[str] = []
 
     def remove(self, task: FileScanTask, positions: Positions) -> None:
-        """Implement `RowLevelChange.remove`."""
         rows = task.file.record_count
         if len(positions) == rows:
             self.drop(task)
@@ -315,7 +312,6 @@ class MergeOnRead(RowLevelChange):
             self._add(task, positions)
 
     def finish(self, rows: BooleanExpression) -> WrittenChange | NoChange:
-        """Implement `RowLevelChange.finish`."""
         added = self._close()
         if self._older is not None:
             self._add_held(self._older)
@@ -356,7 +352,6 @@ class MergeOnRead(RowLevelChange):
         )
 
     def abort(self, problem: BaseException) -> None:
-        """Implement `RowLevelChange.abort`."""
         super().abort(problem)
         self._deletes.abort()
 

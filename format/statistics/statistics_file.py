@@ -137,7 +137,6 @@ class SetStatistics(PendingUpdate):
         return Changes((AssertTableUUID(base.table_uuid),), (self._update(self._statistics),))
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `PendingUpdate.clean_up`."""
         if committed is None:
             self._delete(str(self._statistics["statistics-path"]))
 

@@ -96,7 +96,6 @@ class Streams:
         )
 
     def stream_end(self, request: StreamEnd) -> StreamPosition:
-        """Answer `StreamEnd`."""
         state = self._now(request.stream)
         head = StreamHistory(state.name, state.metadata, request.stream.branch).head(None)
         end = BEFORE_ALL if head is None else StreamOffset(head.snapshot_id, 0)

@@ -66,7 +66,6 @@ class TextOutput:
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Implement `Output.table`."""
         header = [column_cell(name.upper()) for name in columns]
         cells = ([column_cell(value) for value in row] for row in rows)
         first = [header, *islice(cells, MEASURED)]
@@ -80,7 +79,6 @@ class TextOutput:
             write_line("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Implement `Output.facts`."""
         width = max((len(name) for name in facts), default=0)
         for name, value in facts.items():
             if isinstance(value, Mapping):
@@ -95,14 +93,12 @@ class TextOutput:
                 write_line(f"{(name + ':').ljust(width + 1)}  {text_cell(value)}")
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Implement `Output.documents`."""
         for at, facts in enumerate(documents):
             if at:
                 write_line("")
             self.facts(facts)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Implement `Output.lines`."""
         for line in lines:
             write_line(line)
 
@@ -140,15 +136,12 @@ class JsonOutput:
     """Output for programs: one JSON document."""
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Implement `Output.table`."""
         self.documents(dict(zip(columns, row, strict=True)) for row in rows)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Implement `Output.facts`."""
         write_json(_document(facts))
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Implement `Output.documents`."""
         for piece in _complete(self._pieces(documents)):
             write_json(piece)
 
@@ -171,12 +164,10 @@ class CsvOutput:
     """
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Implement `Output.table`."""
         for line in _complete(map(self._line, chain([columns], rows))):
             write_line(line)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Implement `Output.facts`."""
         self.table(list(facts), [list(facts.values())])
 
     def documents(self, documents: Iterable[Mapping[str, Any]]) -> None:

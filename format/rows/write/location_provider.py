@@ -46,7 +46,6 @@ class DefaultLocationProvider(LocationProvider):
         self.root = data_folder(table_location, properties)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """Implement `LocationProvider.new_data_location`."""
         return "/".join(filter(None, (self.root, partition_path, file_name)))
 
 
@@ -66,7 +65,6 @@ class ObjectStoreLocationProvider(LocationProvider):
         self.context = None if inside else _context(table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """Implement `LocationProvider.new_data_location`."""
         name = file_name
         if self.partitioned_paths and partition_path:
             name = f"{partition_path}/{file_name}"

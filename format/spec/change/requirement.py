@@ -44,7 +44,6 @@ class AssertCreate:
     """The requirement that no table of this name exists yet."""
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         if metadata is not None:
             raise CommitFailedError(
                 "The table was created concurrently",
@@ -59,7 +58,6 @@ class AssertTableUUID:
     uuid: uuids.UUID | None
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         _same("table-uuid", self.uuid, _present(metadata).table_uuid)
 
 
@@ -71,7 +69,6 @@ class AssertRefSnapshotId:
     snapshot_id: int | None
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         found = _present(metadata).refs.get(self.ref)
         _same(f"ref {self.ref}", self.snapshot_id, None if found is None else found.snapshot_id)
 
@@ -83,7 +80,6 @@ class AssertLastAssignedFieldId:
     last_assigned_field_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         found = _present(metadata).last_column_id
         _same("last-column-id", self.last_assigned_field_id, found)
 
@@ -95,7 +91,6 @@ class AssertCurrentSchemaId:
     current_schema_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         found = _present(metadata).current_schema_id
         _same("current-schema-id", self.current_schema_id, found)
 
@@ -107,7 +102,6 @@ class AssertLastAssignedPartitionId:
     last_assigned_partition_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         found = _present(metadata).last_partition_id
         _same("last-partition-id", self.last_assigned_partition_id, found)
 
@@ -119,7 +113,6 @@ class AssertDefaultSpecId:
     default_spec_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         _same("default-spec-id", self.default_spec_id, _present(metadata).default_spec_id)
 
 
@@ -130,6 +123,5 @@ class AssertDefaultSortOrderId:
     default_sort_order_id: int
 
     def check(self, metadata: TableMetadata | None) -> None:
-        """Implement `TableRequirement.check`."""
         found = _present(metadata).default_sort_order_id
         _same("default-sort-order-id", self.default_sort_order_id, found)

@@ -112,7 +112,6 @@ class AssignUUIDUpdate:
     uuid: uuids.UUID
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.assign_uuid(self.uuid)
 
 
@@ -123,7 +122,6 @@ class UpgradeFormatVersionUpdate:
     format_version: int
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.upgrade_format_version(self.format_version)
 
 
@@ -140,7 +138,6 @@ class AddSchemaUpdate:
     last_column_id: int = 0
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.add_schema(self.schema, self.last_column_id)
 
 
@@ -151,7 +148,6 @@ class SetCurrentSchemaUpdate:
     schema_id: int = LAST_ADDED
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_current_schema(self.schema_id)
 
 
@@ -162,7 +158,6 @@ class RemoveSchemasUpdate:
     schema_ids: tuple[int, ...]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_schemas(frozenset(self.schema_ids))
 
 
@@ -173,7 +168,6 @@ class AddPartitionSpecUpdate:
     spec: PartitionSpec
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.add_partition_spec(self.spec)
 
 
@@ -184,7 +178,6 @@ class SetDefaultSpecUpdate:
     spec_id: int = LAST_ADDED
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_default_spec(self.spec_id)
 
 
@@ -195,7 +188,6 @@ class RemovePartitionSpecsUpdate:
     spec_ids: tuple[int, ...]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_partition_specs(frozenset(self.spec_ids))
 
 
@@ -206,7 +198,6 @@ class AddSortOrderUpdate:
     sort_order: SortOrder
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.add_sort_order(self.sort_order)
 
 
@@ -217,7 +208,6 @@ class SetDefaultSortOrderUpdate:
     sort_order_id: int = LAST_ADDED
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_default_sort_order(self.sort_order_id)
 
 
@@ -228,7 +218,6 @@ class AddSnapshotUpdate:
     snapshot: Snapshot
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.add_snapshot(self.snapshot)
 
 
@@ -256,7 +245,6 @@ class SetSnapshotRefUpdate:
         )
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         ref = SnapshotRef(
             self.snapshot_id,
             ref_type(self.type),
@@ -274,7 +262,6 @@ class RemoveSnapshotRefUpdate:
     ref_name: str
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_ref(self.ref_name)
 
 
@@ -288,7 +275,6 @@ class RemoveSnapshotsUpdate:
     snapshot_ids: tuple[int, ...]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_snapshots(frozenset(self.snapshot_ids))
 
 
@@ -299,7 +285,6 @@ class SetLocationUpdate:
     location: str
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_location(self.location)
 
 
@@ -310,7 +295,6 @@ class SetPropertiesUpdate:
     updates: Mapping[str, str]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_properties(self.updates)
 
 
@@ -321,7 +305,6 @@ class RemovePropertiesUpdate:
     removals: tuple[str, ...]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_properties(frozenset(self.removals))
 
 
@@ -332,7 +315,6 @@ class SetStatisticsUpdate:
     statistics: Mapping[str, Any]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_statistics("statistics", self.statistics)
 
 
@@ -343,7 +325,6 @@ class RemoveStatisticsUpdate:
     snapshot_id: int
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_statistics("statistics", frozenset((self.snapshot_id,)))
 
 
@@ -357,7 +338,6 @@ class SetPartitionStatisticsUpdate:
     partition_statistics: Mapping[str, Any]
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.set_statistics("partition_statistics", self.partition_statistics)
 
 
@@ -368,5 +348,4 @@ class RemovePartitionStatisticsUpdate:
     snapshot_id: int
 
     def apply(self, builder: MetadataBuilder) -> None:
-        """Implement `TableUpdate.apply`."""
         builder.remove_statistics("partition_statistics", frozenset((self.snapshot_id,)))

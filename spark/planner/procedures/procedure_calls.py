@@ -57,7 +57,6 @@ class Procedures:
         return ProcedureNames(tuple(TableName(_NAMESPACE, name) for name in sorted(_procedures())))
 
     def load_procedure(self, request: LoadProcedure) -> ProcedureDescription:
-        """Answer `LoadProcedure`."""
         found = find(request.procedure.namespace, request.procedure.name)
         columns = ", ".join(f"{column.name} {column.type.name}" for column in found.columns)
         return ProcedureDescription(
@@ -73,7 +72,6 @@ class Procedures:
     def call_procedure(
         self, request: CallProcedure
     ) -> Generator[ProcedurePage, None, ProcedureResult]:
-        """Answer `CallProcedure`."""
         from icecomb.catalog.maintenance import Session
         from icecomb.spark.planner.procedures.call import Call
 
@@ -104,7 +102,6 @@ class Procedures:
         return ProcedureResult(tuple(call.statements))
 
     def end_work(self, request: EndWork) -> Done:
-        """Answer `EndWork`."""
         self._catalogs[request.catalog]
         self._works.end(request.work, request.problem)
         return Done()

@@ -115,7 +115,6 @@ class Scans:
         return replace(plan, statistics=replace(plan.statistics, columns=columns))
 
     def narrow_scan(self, request: NarrowScan) -> NarrowedScan:
-        """Answer `NarrowScan`."""
         selection = request.selection
         state = self._states.find(selection.reference)
         scan = _scan(state, selection, ReadOptions.of_selection(selection))

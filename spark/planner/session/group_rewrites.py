@@ -119,7 +119,6 @@ class SessionEngine:
         self._conversation = conversation
 
     def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
-        """Implement `GroupEngine.rewrite`."""
         rewrite = GroupRewrite(job)
         with self._works.known(rewrite):
             self._conversation.ask(rewrite.work(self._catalog))

@@ -117,7 +117,6 @@ class ListingSession:
         self._conversation = conversation
 
     def entries(self, job: ListingJob) -> Iterator[ListedEntry]:
-        """Implement `FolderEngine.entries`."""
         folders = tuple(ListedFolder(location, path) for location, path in job.folders)
 
         def asked(number: str, file: str) -> SessionListing:
@@ -150,7 +149,6 @@ class SketchingSession:
         self._conversation = conversation
 
     def can_read(self, field: NestedField) -> bool:
-        """Implement `SketchEngine.can_read`."""
         try:
             check_has_type(field)
         except UnsupportedError:
@@ -158,7 +156,6 @@ class SketchingSession:
         return True
 
     def sketches(self, job: SketchJob) -> Iterator[bytes]:
-        """Implement `SketchEngine.sketches`."""
         if job.base is None:
             table, read = below(job.identifier, f"snapshot_id_{job.snapshot_id}"), {}
         else:

@@ -57,7 +57,6 @@ class Catalogs:
         self._lock = threading.Lock()
 
     def open_catalog(self, request: OpenCatalog) -> OpenedCatalog:
-        """Answer `OpenCatalog`."""
         from icecomb.catalog.configuration.configuration import load_configuration
 
         name, environment, identity = request.name, request.environment, request.identity
@@ -136,7 +135,6 @@ class Catalogs:
         return self._metastores.get(handle)
 
     def list_namespaces(self, request: ListNamespaces) -> Namespaces:
-        """Answer `ListNamespaces`."""
         catalog = self[request.catalog]
         if request.parent:
             catalog.load_namespace_properties(one_level(request.parent))
@@ -144,19 +142,16 @@ class Catalogs:
         return Namespaces(tuple(tuple(found) for found in catalog.list_namespaces()))
 
     def load_namespace(self, request: LoadNamespace) -> NamespaceProperties:
-        """Answer `LoadNamespace`."""
         catalog = self[request.catalog]
         return NamespaceProperties(catalog.load_namespace_properties(one_level(request.namespace)))
 
     def create_namespace(self, request: CreateNamespace) -> Done:
-        """Answer `CreateNamespace`."""
         self[request.catalog].create_namespace(
             one_level(request.namespace), dict(request.properties)
         )
         return Done()
 
     def alter_namespace(self, request: AlterNamespace) -> Done:
-        """Answer `AlterNamespace`."""
         self[request.catalog].update_namespace_properties(
             one_level(request.namespace), removals=set(request.remove), updates=dict(request.set)
         )

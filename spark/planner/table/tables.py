@@ -95,12 +95,10 @@ class Tables:
         self._staged = staged
 
     def list_tables(self, request: ListTables) -> TableNames:
-        """Answer `ListTables`."""
         found = self._catalogs[request.catalog].list_tables(one_level(request.namespace))
         return TableNames(tuple(TableName(tuple(i[:-1]), i[-1]) for i in found))
 
     def table_exists(self, request: TableExists) -> Exists:
-        """Answer `TableExists`."""
         meant = named(request.table)
         if meant.selector is None and not is_location(meant.identifier):
             return Exists(self._catalogs[request.catalog].table_exists(meant.identifier))
@@ -111,7 +109,6 @@ class Tables:
         return Exists(exists=True)
 
     def load_table(self, request: LoadTable) -> TableDescription:
-        """Answer `LoadTable`."""
         state = self._states.load(request.catalog, request.table)
         if request.version is not None:
             state = at_version(state, request.version)
@@ -125,14 +122,12 @@ class Tables:
         )
 
     def create_table(self, request: CreateTable) -> TableDescription:
-        """Answer `CreateTable`."""
         definition = parsed_definition(request.definition)
         name = definition[0]
         catalog, own = self._catalogs.home(request.catalog, name)
         return self._described(request.catalog, name, catalog.create_table(own, *definition[1:]))
 
     def create_table_like(self, request: CreateTableLike) -> TableDescription:
-        """Answer `CreateTableLike`."""
         source = self._states.find(request.source)
         definition = copied_definition(request.table, source, request.properties)
         name = definition[0]
@@ -140,7 +135,6 @@ class Tables:
         return self._described(request.catalog, name, catalog.create_table(own, *definition[1:]))
 
     def stage_table(self, request: StageTable) -> TableDescription:
-        """Answer `StageTable`."""
         definition = parsed_definition(request.definition)
         name = definition[0]
         catalog, own = self._catalogs.home(request.catalog, name)
@@ -152,7 +146,6 @@ class Tables:
         return described(self._staged.add(request.catalog, name, begin(own, *definition[1:])))
 
     def drop_table(self, request: DropTable) -> Dropped:
-        """Answer `DropTable`."""
         try:
             catalog, own = self._catalogs.home(request.catalog, name_or_location(request.table))
             catalog.drop_table(own, purge_requested=request.purge)
@@ -163,14 +156,12 @@ class Tables:
         return Dropped(dropped=True)
 
     def rename_table(self, request: RenameTable) -> Done:
-        """Answer `RenameTable`."""
         self._catalogs[request.catalog].rename_table(
             identifier(request.table), identifier(request.target)
         )
         return Done()
 
     def alter_table(self, request: AlterTable) -> TableDescription:
-        """Answer `AlterTable`."""
         name = name_or_location(request.table)
         table = self._catalogs.load_table(request.catalog, name)
         alter_table(table, request.changes)

@@ -60,7 +60,6 @@ class PlannerViews:
         self._catalogs = catalogs
 
     def list_views(self, request: ListViews) -> TableNames:
-        """Answer `ListViews`."""
         found = self._catalogs[request.catalog].list_views(one_level(request.namespace))
         return TableNames(tuple(TableName(tuple(i[:-1]), i[-1]) for i in found))
 
@@ -70,7 +69,6 @@ class PlannerViews:
         return Exists(_can_have(catalog, view) and catalog.view_exists(identifier(view)))
 
     def load_view(self, request: LoadView) -> ViewDescription:
-        """Answer `LoadView`."""
         catalog, view = self._catalogs[request.catalog], request.view
         if not _can_have(catalog, view):
             raise NoSuchViewError(
@@ -80,7 +78,6 @@ class PlannerViews:
         return _described(catalog, catalog.load_view(identifier(view)))
 
     def create_view(self, request: CreateView) -> ViewDescription:
-        """Answer `CreateView`."""
         catalog, definition = self._catalogs[request.catalog], request.definition
         made = catalog.create_view(
             identifier(request.view),
@@ -119,7 +116,6 @@ class PlannerViews:
         return _described(catalog, view)
 
     def alter_view(self, request: AlterView) -> ViewDescription:
-        """Answer `AlterView`."""
         catalog = self._catalogs[request.catalog]
         view = catalog.load_view(identifier(request.view))
         for verb, names in (("set", request.set), ("unset", request.remove)):
@@ -136,7 +132,6 @@ class PlannerViews:
         return Dropped(dropped=True)
 
     def rename_view(self, request: RenameView) -> Done:
-        """Answer `RenameView`."""
         self._catalogs[request.catalog].rename_view(
             identifier(request.view), identifier(request.target)
         )

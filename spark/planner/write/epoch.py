@@ -114,7 +114,6 @@ class EpochChange:
         return self.change.apply(base)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
-        """Implement `SnapshotProducer.clean_up`."""
         self.change.clean_up(committed)
 
     def _check_new(self, base: TableMetadata, last: int | None) -> None:

@@ -298,7 +298,6 @@ class Writes:
             return Committed({})
 
     def abort_write(self, request: AbortWrite) -> Done:
-        """Answer `AbortWrite`."""
         self._delete(request.write.catalog, request.files)
         return Done()
 
@@ -324,7 +323,6 @@ class Writes:
         return Done()
 
     def abort_staged(self, request: AbortStaged) -> Done:
-        """Answer `AbortStaged`."""
         self._delete(request.reference.catalog, request.files)
         transaction = self._staged.take(request.reference)
         if transaction is not None:
