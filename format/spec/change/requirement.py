@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class TableRequirement(Protocol):
     """A condition of a commit."""
 
+    __slots__ = ()
+
     def check(self, metadata: TableMetadata | None) -> None:
         """Check the condition on the table's metadata, None if there is none.
 
@@ -40,7 +42,7 @@ def _present(metadata: TableMetadata | None) -> TableMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertCreate:
+class AssertCreate(TableRequirement):
     """The requirement that no table of this name exists yet."""
 
     def check(self, metadata: TableMetadata | None) -> None:
@@ -52,7 +54,7 @@ class AssertCreate:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertTableUUID:
+class AssertTableUUID(TableRequirement):
     """The requirement that it is the same table, not another one of its name."""
 
     uuid: uuids.UUID | None
@@ -62,7 +64,7 @@ class AssertTableUUID:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertRefSnapshotId:
+class AssertRefSnapshotId(TableRequirement):
     """The requirement that a branch or tag points to a snapshot; None: that it does not exist."""
 
     ref: str
@@ -74,7 +76,7 @@ class AssertRefSnapshotId:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertLastAssignedFieldId:
+class AssertLastAssignedFieldId(TableRequirement):
     """The requirement that no field id was assigned since."""
 
     last_assigned_field_id: int
@@ -85,7 +87,7 @@ class AssertLastAssignedFieldId:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertCurrentSchemaId:
+class AssertCurrentSchemaId(TableRequirement):
     """The requirement that a schema is still the current one."""
 
     current_schema_id: int
@@ -96,7 +98,7 @@ class AssertCurrentSchemaId:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertLastAssignedPartitionId:
+class AssertLastAssignedPartitionId(TableRequirement):
     """The requirement that no partition field id was assigned since."""
 
     last_assigned_partition_id: int
@@ -107,7 +109,7 @@ class AssertLastAssignedPartitionId:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertDefaultSpecId:
+class AssertDefaultSpecId(TableRequirement):
     """The requirement that a partition spec is still the default for writers."""
 
     default_spec_id: int
@@ -117,7 +119,7 @@ class AssertDefaultSpecId:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertDefaultSortOrderId:
+class AssertDefaultSortOrderId(TableRequirement):
     """The requirement that a sort order is still the default for writers."""
 
     default_sort_order_id: int

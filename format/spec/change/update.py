@@ -55,6 +55,8 @@ __all__ = [
 class TableUpdate(Protocol):
     """A change of a table."""
 
+    __slots__ = ()
+
     def apply(self, builder: MetadataBuilder) -> None:
         """Make the change."""
         ...
@@ -106,7 +108,7 @@ def update_table_metadata(
 
 
 @dataclass(frozen=True, slots=True)
-class AssignUUIDUpdate:
+class AssignUUIDUpdate(TableUpdate):
     """The update that sets the table's UUID."""
 
     uuid: uuids.UUID
@@ -116,7 +118,7 @@ class AssignUUIDUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradeFormatVersionUpdate:
+class UpgradeFormatVersionUpdate(TableUpdate):
     """The update that raises the format version; existing snapshots have sequence number 0."""
 
     format_version: int
@@ -126,7 +128,7 @@ class UpgradeFormatVersionUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class AddSchemaUpdate:
+class AddSchemaUpdate(TableUpdate):
     """The update that adds a schema under the next id, or reuses one with the same fields.
 
     Attributes:
@@ -142,7 +144,7 @@ class AddSchemaUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetCurrentSchemaUpdate:
+class SetCurrentSchemaUpdate(TableUpdate):
     """The update that makes a schema the current one; -1 means the one added last."""
 
     schema_id: int = LAST_ADDED
@@ -152,7 +154,7 @@ class SetCurrentSchemaUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSchemasUpdate:
+class RemoveSchemasUpdate(TableUpdate):
     """The update that removes schemas that nothing needs anymore."""
 
     schema_ids: tuple[int, ...]
@@ -162,7 +164,7 @@ class RemoveSchemasUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitionSpecUpdate:
+class AddPartitionSpecUpdate(TableUpdate):
     """The update that adds a partition spec under the next id, or reuses one of the same fields."""
 
     spec: PartitionSpec
@@ -172,7 +174,7 @@ class AddPartitionSpecUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetDefaultSpecUpdate:
+class SetDefaultSpecUpdate(TableUpdate):
     """The update that makes a partition spec the default; -1 means the one added last."""
 
     spec_id: int = LAST_ADDED
@@ -182,7 +184,7 @@ class SetDefaultSpecUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePartitionSpecsUpdate:
+class RemovePartitionSpecsUpdate(TableUpdate):
     """The update that removes partition specs that no file uses anymore."""
 
     spec_ids: tuple[int, ...]
@@ -192,7 +194,7 @@ class RemovePartitionSpecsUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class AddSortOrderUpdate:
+class AddSortOrderUpdate(TableUpdate):
     """The update that adds a sort order under the next id, or reuses one of the same fields."""
 
     sort_order: SortOrder
@@ -202,7 +204,7 @@ class AddSortOrderUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetDefaultSortOrderUpdate:
+class SetDefaultSortOrderUpdate(TableUpdate):
     """The update that makes a sort order the default; -1 means the one added last."""
 
     sort_order_id: int = LAST_ADDED
@@ -212,7 +214,7 @@ class SetDefaultSortOrderUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class AddSnapshotUpdate:
+class AddSnapshotUpdate(TableUpdate):
     """The update that adds a snapshot, which is visible once a branch or tag points to it."""
 
     snapshot: Snapshot
@@ -222,7 +224,7 @@ class AddSnapshotUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetSnapshotRefUpdate:
+class SetSnapshotRefUpdate(TableUpdate):
     """The update that points a branch or tag to a snapshot."""
 
     ref_name: str
@@ -256,7 +258,7 @@ class SetSnapshotRefUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSnapshotRefUpdate:
+class RemoveSnapshotRefUpdate(TableUpdate):
     """The update that removes a branch or tag; without `main` the table is empty."""
 
     ref_name: str
@@ -266,7 +268,7 @@ class RemoveSnapshotRefUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSnapshotsUpdate:
+class RemoveSnapshotsUpdate(TableUpdate):
     """The update that removes snapshots, and the snapshot log's entries before a gap.
 
     Branches and tags that point to one of them are removed; without `main` the table is empty.
@@ -279,7 +281,7 @@ class RemoveSnapshotsUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetLocationUpdate:
+class SetLocationUpdate(TableUpdate):
     """The update that moves the base location for new files; existing files are not moved."""
 
     location: str
@@ -289,7 +291,7 @@ class SetLocationUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPropertiesUpdate:
+class SetPropertiesUpdate(TableUpdate):
     """The update that sets properties; reserved ones describe the table and cannot be set."""
 
     updates: Mapping[str, str]
@@ -299,7 +301,7 @@ class SetPropertiesUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePropertiesUpdate:
+class RemovePropertiesUpdate(TableUpdate):
     """The update that removes properties; missing ones are ignored."""
 
     removals: tuple[str, ...]
@@ -309,7 +311,7 @@ class RemovePropertiesUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetStatisticsUpdate:
+class SetStatisticsUpdate(TableUpdate):
     """The update that sets a snapshot's statistics file, a JSON object with its `snapshot-id`."""
 
     statistics: Mapping[str, Any]
@@ -319,7 +321,7 @@ class SetStatisticsUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveStatisticsUpdate:
+class RemoveStatisticsUpdate(TableUpdate):
     """The update that removes the statistics file of a snapshot."""
 
     snapshot_id: int
@@ -329,7 +331,7 @@ class RemoveStatisticsUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPartitionStatisticsUpdate:
+class SetPartitionStatisticsUpdate(TableUpdate):
     """The update that sets a snapshot's partition statistics file.
 
     The file is a JSON object with its `snapshot-id`.
@@ -342,7 +344,7 @@ class SetPartitionStatisticsUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePartitionStatisticsUpdate:
+class RemovePartitionStatisticsUpdate(TableUpdate):
     """The update that removes the partition statistics file of a snapshot."""
 
     snapshot_id: int
