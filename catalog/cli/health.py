@@ -64,7 +64,7 @@ def health(
     if form is not None and form in FORMS:
         application.form = form
     if page is not None:
-        health_page.check_writable(page)
+        health_page.check_page(page)
     found = sorted(_examined(application, tables, jobs, orphans=orphans), key=lambda one: one.rank)
     options = _catalog_options(application)
     if page is not None:

@@ -26,7 +26,7 @@ from icecomb.catalog.migrate.journal.folder_journals import was_migrated
 from icecomb.catalog.migrate.planning.obstacle import IN_FOLDER
 from icecomb.catalog.migrate.selection import (
     ALL,
-    Selection,
+    SelectedTables,
     has_way_back,
     is_hive_table,
     select,
@@ -108,12 +108,12 @@ class _Many:
         wanted: Callable[[HiveTable], bool],
         *,
         changing: bool = False,
-    ) -> Selection:
+    ) -> SelectedTables:
         """Select the named tables that exist, and those matching a pattern that are wanted."""
         names = _names(self.tables, everything=self.everything, changing=changing)
         return select(application.metastore().client, names, wanted)
 
-    def run(self, application: Application, chosen: Selection, work: Work, what: str) -> int:
+    def run(self, application: Application, chosen: SelectedTables, work: Work, what: str) -> int:
         """Run the work on all tables, print the outcome of each, and return the exit code."""
         outcomes = run_batch(
             application.progress,
@@ -359,7 +359,7 @@ def _beside(plan: MigrationPlan) -> MigrationPlan:
     return replace(plan, findings=findings)
 
 
-def _free_name(chosen: Selection, target: str) -> tuple[str, str]:
+def _free_name(chosen: SelectedTables, target: str) -> tuple[str, str]:
     if chosen.many:
         raise click.UsageError("--as creates one table: name one Hive table")
     return database_and_table(target)

@@ -91,7 +91,9 @@ class EntryPointer(ABC, Generic[V]):
         """Return the entry pointing at ``new`` instead of ``expected``."""
 
     @abstractmethod
-    def history(self, expected: V | None, new: V) -> Callable[[HiveTable], Collection[str] | None]:
+    def history_reader(
+        self, expected: V | None, new: V
+    ) -> Callable[[HiveTable], Collection[str] | None]:
         """Return a function that reads the history of an entry found later.
 
         The function returns the known metadata files before the one that an entry points at, with
@@ -177,7 +179,7 @@ class EntryPointer(ABC, Generic[V]):
         return entry if is_recent and self.change.sends_expectation() else None
 
     def _poll(self, expected: V | None, new: V) -> Poll:
-        history = self.history(expected, new)
+        history = self.history_reader(expected, new)
         before = expected.location if expected else None
 
         def poll() -> Observation:

@@ -294,7 +294,7 @@ def description_of(key: str, value: str, settings: Mapping[str, str]) -> dict[st
     return {key: value} if 0 < limit >= len(value) else {}
 
 
-def check_writable(entry: HiveTable) -> None:
+def check_not_encrypted(entry: HiveTable) -> None:
     """Check that icecomb can maintain a table's entry: not if the table is encrypted."""
     if "encryption.key-id" in entry.parameters:
         raise UnsupportedError(

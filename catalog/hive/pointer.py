@@ -10,7 +10,7 @@ from icecomb.catalog.commit.commit import check_commit_allowed, check_metadata_f
 from icecomb.catalog.commit.pointer import MetadataVersion
 from icecomb.catalog.hive.entry_pointer import MADE_BY_OTHERS, EntryPointer
 from icecomb.catalog.hive.parameters import (
-    check_writable,
+    check_not_encrypted,
     naming,
     new_table,
     pointed,
@@ -99,17 +99,17 @@ class HivePointer(EntryPointer[MetadataVersion]):
     def altered(
         self, entry: HiveTable, expected: MetadataVersion, new: MetadataVersion
     ) -> HiveTable:
-        check_writable(entry)
+        check_not_encrypted(entry)
         altered = pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
         if self.keeps_folders:
             altered = with_folders_of(altered, entry)
         self._named = naming(altered)
         return altered
 
-    def history(
+    def history_reader(
         self, expected: MetadataVersion | None, new: MetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
-        """Implement `EntryPointer.history` by the metadata log of the current file."""
+        """Implement `EntryPointer.history_reader` by the metadata log of the current file."""
         from icecomb.format.spec.metadata_file import read_metadata
 
         def history(entry: HiveTable) -> Collection[str] | None:

@@ -90,10 +90,10 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         self._named = naming(altered)
         return altered
 
-    def history(
+    def history_reader(
         self, expected: ViewMetadataVersion | None, new: ViewMetadataVersion
     ) -> Callable[[HiveTable], Collection[str] | None]:
-        """Implement `EntryPointer.history`: only a view's entry names the file before it."""
+        """Implement `EntryPointer.history_reader`: only a view's entry names the file before it."""
         from icecomb.format.spec.view import read_view_metadata
 
         before = expected.metadata.versions if expected else ()

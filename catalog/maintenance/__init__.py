@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from icecomb.catalog.health.table_health import TableHealth
     from icecomb.catalog.maintenance.compaction import RewrittenDataFiles
     from icecomb.catalog.maintenance.delete_files import ConvertedDeleteFiles, RewrittenDeleteFiles
-    from icecomb.catalog.maintenance.engine import GroupEngine
+    from icecomb.catalog.maintenance.engine import RewriteEngine
     from icecomb.catalog.maintenance.expiry import SnapshotExpiry
     from icecomb.catalog.maintenance.folder_listing import FolderEngine
     from icecomb.catalog.maintenance.orphans import OrphanFiles
@@ -51,10 +51,10 @@ class RewrittenManifests:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionEngines:
     """The engines of a session that calls an action, for files, folders and columns."""
 
-    groups: GroupEngine | None = None
+    groups: RewriteEngine | None = None
     folders: FolderEngine | None = None
     sketches: SketchEngine | None = None
 
@@ -66,7 +66,7 @@ class Maintenance:
         table: The table; it is moved to the version that an action commits.
     """
 
-    _session = Session()
+    _session = SessionEngines()
 
     def __init__(self, table: Table) -> None:
         self._table = table

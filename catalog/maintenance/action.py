@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from icecomb.catalog.maintenance import Maintenance, Session
-from icecomb.catalog.maintenance.expiry import expire_snapshots
+from icecomb.catalog.maintenance import Maintenance, SessionEngines
+from icecomb.catalog.maintenance.expiry import expire_at_once
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
@@ -47,16 +47,16 @@ class MaintenanceAction:
         _, *rest = inspect.signature(self._method).parameters.values()
         return {parameter.name: parameter for parameter in rest}
 
-    def of(self, table: Table, session: Session | None = None) -> Callable[..., Any]:
+    def of(self, table: Table, session: SessionEngines | None = None) -> Callable[..., Any]:
         """Return the method of a table, of which a session may do what is too much."""
         maintenance = Maintenance(table)
-        maintenance._session = session or Session()  # noqa: SLF001 - not for users
-        return partial(self._method, table if self._method is expire_snapshots else maintenance)
+        maintenance._session = session or SessionEngines()  # noqa: SLF001 - not for users
+        return partial(self._method, table if self._method is expire_at_once else maintenance)
 
     @property
     def _method(self) -> Callable[..., Any]:
         # that of `Maintenance` takes its arguments call by call
-        own = {"expire_snapshots": expire_snapshots}
+        own = {"expire_snapshots": expire_at_once}
         return own.get(self.name) or getattr(Maintenance, self.name)
 
 

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.catalog.maintenance.engine import (
     Engine,
-    GroupEngine,
-    GroupJob,
+    RewriteEngine,
+    RewriteJob,
     is_for_session,
     rewritten_by,
 )
-from icecomb.catalog.maintenance.group_run import GroupRun
+from icecomb.catalog.maintenance.rewrite_run import RewriteRun
 from icecomb.catalog.report.progress import SILENT, Progress
 from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.file_group import FileGroup, plan_groups
-from icecomb.format.maintenance.group_conflict import RewriteStart
-from icecomb.format.maintenance.group_copier import SourceMetrics, is_large_enough
-from icecomb.format.maintenance.group_replacement import GroupReplacement
-from icecomb.format.maintenance.group_rewriter import GroupRewriter, RewrittenGroup
+from icecomb.format.maintenance.file_rewriter import FileRewriter, RewrittenGroup
+from icecomb.format.maintenance.rewrite_commit import RewriteCommit
 from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
+from icecomb.format.maintenance.rewrite_start import RewriteStart
+from icecomb.format.maintenance.row_group_copier import SourceMetrics, is_large_enough
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
 from icecomb.format.operation import snapshot_producer as written_schema
 from icecomb.format.property.table_property import LOCAL_LIMIT
@@ -108,7 +108,7 @@ class RewriteRequest:
     case_sensitive: bool = True
     snapshot_properties: Mapping[str, str] | None = None
     engine: Engine = Engine.AUTO
-    session: GroupEngine | None = None
+    session: RewriteEngine | None = None
 
 
 def rewrite_data_files(
@@ -130,7 +130,7 @@ def rewrite_data_files(
     return run.result()
 
 
-class _Run(GroupRun[FileGroup, RewrittenGroup]):
+class _Run(RewriteRun[FileGroup, RewrittenGroup]):
     """One rewrite of a table's files."""
 
     def __init__(self, table: Table, request: RewriteRequest, progress: Progress) -> None:
@@ -147,11 +147,11 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         super().__init__(table, request.branch, self.options, progress)
         self._operation_id = str(uuid.uuid4())
         self.removed_delete_files = 0
-        self._session: GroupEngine | None = None
+        self._session: RewriteEngine | None = None
         self._spec = self._output_spec(metadata)
         # report errors before any work
         self._row_order(metadata, self._spec)
-        check_branch(metadata, request.branch, self._name)
+        check_is_branch(metadata, request.branch, self._name)
 
     def plan(self, among: Iterable[str] | None = None) -> list[FileGroup]:
         """Return the file groups of the current snapshot; `among` only, whatever their sizes."""
@@ -220,7 +220,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         metadata = self._table.metadata
         if self._session is not None:
             return self._by_session(self._session, metadata)
-        return GroupRewriter(
+        return FileRewriter(
             self._table.io,
             self._written_by(),
             self._spec,
@@ -230,8 +230,8 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             sources=self._sources(metadata, groups),
         ).rewrite
 
-    def replacement(self, start: RewriteStart, done: Sequence[RewrittenGroup]) -> GroupReplacement:
-        return GroupReplacement(
+    def replacement(self, start: RewriteStart, done: Sequence[RewrittenGroup]) -> RewriteCommit:
+        return RewriteCommit(
             self._table.io,
             start,
             done,
@@ -251,7 +251,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         )
 
     def _by_session(
-        self, session: GroupEngine, metadata: TableMetadata
+        self, session: RewriteEngine, metadata: TableMetadata
     ) -> Callable[[int, FileGroup, int], RewrittenGroup]:
         sorted_by = self._row_order(metadata, self._spec)
         order = None
@@ -262,7 +262,7 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
             del number, workers  # of this machine
             return rewritten_by(
                 session,
-                GroupJob(
+                RewriteJob(
                     self._table.name(),
                     self._table.io,
                     metadata,
@@ -318,10 +318,10 @@ class _Run(GroupRun[FileGroup, RewrittenGroup]):
         return row_order(metadata, spec, order, self._name)
 
 
-def check_branch(metadata: TableMetadata, branch: str, table: str) -> None:
+def check_is_branch(metadata: TableMetadata, branch: str, table: str) -> None:
     """Refuse a tag, and a branch that is read with other columns than the table has."""
     ref = metadata.refs.get(branch)
-    written_schema.check_branch(metadata, metadata.snapshot_by_name(branch), branch)
+    written_schema.check_branch_columns(metadata, metadata.snapshot_by_name(branch), branch)
     if ref is not None and not ref.is_branch:
         raise ValidationError(
             f"{branch!r} is a tag of {table}: only a branch takes new files",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from icecomb.catalog.maintenance.compaction import RewriteRequest, check_branch
-from icecomb.catalog.maintenance.group_run import GroupRun
+from icecomb.catalog.maintenance.compaction import RewriteRequest, check_is_branch
+from icecomb.catalog.maintenance.rewrite_run import RewriteRun
 from icecomb.catalog.report.progress import SILENT, Progress
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.delete_replacement import DeleteReplacement
@@ -20,7 +20,7 @@ from icecomb.format.maintenance.equality_conversion import (
 )
 from icecomb.format.maintenance.file_group import RewriteGroup
 from icecomb.format.maintenance.position_deletes import PositionDeletePlan, PositionDeleteRewriter
-from icecomb.format.maintenance.rewrite_options import GroupOptions
+from icecomb.format.maintenance.rewrite_options import PackingOptions
 from icecomb.format.maintenance.rewritten_deletes import DeleteGroup, RewrittenDeletes
 from icecomb.format.maintenance.vector_conversion import VectorConverter, VectorGroup, plan_vectors
 from icecomb.format.scan.scan_planner import ScanPlanner
@@ -28,7 +28,7 @@ from icecomb.format.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
-    from icecomb.format.maintenance.group_conflict import RewriteStart
+    from icecomb.format.maintenance.rewrite_start import RewriteStart
     from icecomb.format.spec.snapshot import Snapshot
 
 
@@ -102,17 +102,17 @@ def convert_equality_deletes(
 G = TypeVar("G", bound=DeleteGroup)
 
 
-class _DeleteRun(GroupRun[G, RewrittenDeletes]):
+class _DeleteRun(RewriteRun[G, RewrittenDeletes]):
     """One rewrite of a table's delete files."""
 
     def __init__(
-        self, table: Table, request: RewriteRequest, options: GroupOptions, progress: Progress
+        self, table: Table, request: RewriteRequest, options: PackingOptions, progress: Progress
     ) -> None:
         super().__init__(table, request.branch, options, progress)
         self._request = request
         self._operation_id = str(uuid.uuid4())
         # report errors before any work
-        check_branch(table.metadata, request.branch, self._name)
+        check_is_branch(table.metadata, request.branch, self._name)
         self._scan().bound_filter()
 
     @abstractmethod
@@ -185,7 +185,7 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
 
     def __init__(self, table: Table, request: RewriteRequest, progress: Progress) -> None:
         properties = table.metadata.properties
-        options = GroupOptions.of_position_deletes(request.options, properties)
+        options = PackingOptions.of_position_deletes(request.options, properties)
         super().__init__(table, request, options, progress)
         self._plan: PositionDeletePlan | None = None
 
@@ -196,7 +196,7 @@ class _PositionRun(_DeleteRun[DeleteGroup]):
         if self._plan is not None:  # planned again: whatever is left of a group
             properties = table.metadata.properties
             again = {**self._request.options, "rewrite-all": "true"}
-            options = GroupOptions.of_position_deletes(again, properties)
+            options = PackingOptions.of_position_deletes(again, properties)
         self._plan = PositionDeletePlan(table.io, table.metadata, head, chosen, options)
         return self._plan.groups
 
@@ -218,7 +218,7 @@ class _EqualityRun(_DeleteRun[EqualityGroup]):
 
     def __init__(self, table: Table, request: RewriteRequest, progress: Progress) -> None:
         properties = table.metadata.properties
-        options = GroupOptions.of_equality_deletes(request.options, properties)
+        options = PackingOptions.of_equality_deletes(request.options, properties)
         super().__init__(table, request, options, progress)
 
     def plan(self, head: Snapshot, chosen: Collection[str]) -> list[EqualityGroup]:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
-from icecomb.format.maintenance.group_rewriter import RewrittenGroup
+from icecomb.format.maintenance.file_rewriter import RewrittenGroup
 from icecomb.format.maintenance.rewrite_options import CopyMode, Strategy
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def check_local(engine: str, action: str, why: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupJob:
+class RewriteJob:
     """A group for another engine to rewrite.
 
     Attributes:
@@ -75,16 +75,16 @@ class GroupJob:
     file_bytes: int
 
 
-class GroupEngine(Protocol):
+class RewriteEngine(Protocol):
     """A rewriter of groups outside of this process."""
 
-    def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
+    def rewrite(self, job: RewriteJob) -> Sequence[DataFile]:
         """Rewrite the rows of a group; the new files are in no table yet."""
 
 
 def is_for_session(
     engine: Engine,
-    session: GroupEngine | None,
+    session: RewriteEngine | None,
     groups: Sequence[FileGroup],
     strategy: Strategy,
     *,
@@ -115,7 +115,7 @@ def is_for_session(
     return engine is Engine.SPARK or size > limit
 
 
-def rewritten_by(session: GroupEngine, job: GroupJob) -> RewrittenGroup:
+def rewritten_by(session: RewriteEngine, job: RewriteJob) -> RewrittenGroup:
     """Rewrite a group by another engine, which does not tell where each row went."""
     files = tuple(session.rewrite(job))
     done = RewrittenGroup(job.group, files, None)

@@ -190,7 +190,7 @@ class SnapshotExpiry:
         )
 
 
-def expire_snapshots(
+def expire_at_once(
     table: Table,
     *,
     older_than: datetime | int | None = None,

@@ -51,7 +51,7 @@ from icecomb.format.storage.location import linked_texts
 if TYPE_CHECKING:
     from icecomb.catalog.maintenance.folder_listing import FolderEngine
     from icecomb.catalog.table.table import Table
-    from icecomb.format.operation.expiry.location_keys import Rows
+    from icecomb.format.operation.expiry.location_keys import Mask
     from icecomb.format.storage.file_io import FileIO
 
 
@@ -295,9 +295,9 @@ class _Orphans:
         kept = kept | protected
         return batch.filter(pa.array(~kept))
 
-    def _protected(self, locations: pa.Array) -> Rows:
+    def _protected(self, locations: pa.Array) -> Mask:
         """Return which files are never orphans, or in folders of other tables."""
-        found: Rows = pc.match_substring_regex(locations, _NEVER).to_numpy(zero_copy_only=False)
+        found: Mask = pc.match_substring_regex(locations, _NEVER).to_numpy(zero_copy_only=False)
         if not self._others:
             return found
         paths = pa.array(self._spelling.paths(locations), pa.string())

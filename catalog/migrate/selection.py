@@ -21,7 +21,7 @@ _PAGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectedTables:
     """The selected tables.
 
     Attributes:
@@ -39,7 +39,7 @@ def select(
     client: HiveClient,
     names: Iterable[str | tuple[str, ...]],
     meant: Callable[[HiveTable], bool],
-) -> Selection:
+) -> SelectedTables:
     """Select tables by names and patterns.
 
     Args:
@@ -67,7 +67,7 @@ def select(
             raise _nothing(client, ".".join(pattern), pattern[0], others)
         tables.update(dict.fromkeys(found))
         left_out.update(dict.fromkeys(others))
-    return Selection(
+    return SelectedTables(
         tuple(tables),
         tuple(other for other in left_out if database_and_table(other) not in tables),
         len(given) != 1 or _pattern(given[0]) is not None,

@@ -496,7 +496,7 @@ class RowOperations(ABC):
             more = snapshot_texts(asked.snapshot_properties)
             written = with_properties(metadata, self.write_properties)
             target = WriteTarget(operations.io, written, asked.branch, more, asked.case_sensitive)
-            target.check_branch()
+            target.check_branch_columns()
             change, result = write(target)
             return result, operations._commit_change(change)  # noqa: SLF001 - of this class, too
 

@@ -17,7 +17,7 @@ from icecomb.format.errors import ValidationError
 _MOST_BYTES: Final = 1 << 29
 """About the size of rows that are taken at once."""
 
-Rows = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
@@ -25,7 +25,7 @@ def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.nulls(0, field.type) for field in schema], schema)
 
 
-def take_rows(table: pa.Table, rows: Rows) -> pa.RecordBatch:
+def take_rows(table: pa.Table, rows: RowNumbers) -> pa.RecordBatch:
     """Return rows of a table by their places, in the order of these, as one batch."""
     batches = table.to_batches()
     ends = np.cumsum([batch.num_rows for batch in batches])
@@ -65,7 +65,7 @@ def whole_column(column: pa.ChunkedArray, name: str) -> pa.Array:
     return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
 
 
-def in_parts(table: pa.Table, rows: Rows, most: int) -> Iterator[pa.RecordBatch]:
+def in_parts(table: pa.Table, rows: RowNumbers, most: int) -> Iterator[pa.RecordBatch]:
     """Yield rows of a table by their places, at most ``most`` at once, and by their size."""
     step = rows_at_once(table, most)
     for start in range(0, len(rows), step):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import ConflictError, NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.equality_conversion import EqualityGroup, reached_files
-from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
 from icecomb.format.maintenance.live_files import changed_ages
+from icecomb.format.maintenance.rewrite_start import RewriteConflictError, RewriteStart, head_of
 from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.conflict import History
@@ -71,7 +71,7 @@ class DeleteReplacement:
         return self._start.branch, self._start.snapshot.snapshot_id
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`; GroupConflictError if groups must be rewritten."""
+        """Implement `SnapshotProducer.apply`; RewriteConflictError if groups must be rewritten."""
         self._operation.check_not_committed(base)
         self._start.written_with.check(base)
         self._start.check_names(base, len(self._groups))
@@ -106,7 +106,7 @@ class DeleteReplacement:
         problems |= self._changed_vectors(base, head)
         problems |= self._not_looked_at(planner, new, index)
         if problems:
-            raise GroupConflictError(problems, hint="Rewrite them again.")
+            raise RewriteConflictError(problems, hint="Rewrite them again.")
 
     def _changed_data(
         self, base: TableMetadata, manifests: Sequence[ManifestFile]

@@ -38,7 +38,7 @@ from icecomb.format.spec.schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.maintenance.rewrite_options import PackingOptions
     from icecomb.format.scan.delete_index import DeleteFileIndex, PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
@@ -75,7 +75,7 @@ def plan_conversion(
     metadata: TableMetadata,
     head: Snapshot,
     chosen: Collection[str],
-    options: GroupOptions,
+    options: PackingOptions,
 ) -> list[EqualityGroup]:
     """Plan the groups of the chosen equality delete files, in the order of conversion."""
     planner = ScanPlanner(metadata, io, metadata.schema(), AlwaysTrue())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from icecomb.format.maintenance.rewrite_options import GroupOptions, JobOrder, RewriteOptions
+from icecomb.format.maintenance.rewrite_options import JobOrder, PackingOptions, RewriteOptions
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.rows.deletes.position_delete import only_target
 from icecomb.format.rows.values.scan_task import FileScanTask
@@ -71,7 +71,7 @@ def plan_groups(
 
 def pack_groups(
     partitions: Iterable[tuple[tuple[Any, ...], Sequence[T]]],
-    options: GroupOptions,
+    options: PackingOptions,
     is_worth_it: Callable[[Sequence[T]], bool],
 ) -> list[RewriteGroup[T]]:
     """Divide the files of each partition into groups, in the order of rewriting."""
@@ -84,12 +84,12 @@ def pack_groups(
     return _limited(ordered(groups, options.job_order), options)
 
 
-def is_outside(file: Sized, options: GroupOptions) -> bool:
+def is_outside(file: Sized, options: PackingOptions) -> bool:
     """Return whether a file is shorter or longer than it should be."""
     return not options.min_file_bytes <= file.file_size_in_bytes <= options.max_file_bytes
 
 
-def is_enough(members: Sequence[Sized], options: GroupOptions) -> bool:
+def is_enough(members: Sequence[Sized], options: PackingOptions) -> bool:
     """Return whether files are numerous enough, or together large enough, to be rewritten."""
     size = sum(file.file_size_in_bytes for file in members)
     several = len(members) > 1
@@ -123,7 +123,7 @@ def _has_too_high_delete_ratio(task: FileScanTask, options: RewriteOptions) -> b
     return min(deleted, task.record_count) / task.record_count >= options.delete_ratio_threshold
 
 
-def _packed(tasks: Sequence[T], options: GroupOptions) -> Iterator[list[T]]:
+def _packed(tasks: Sequence[T], options: PackingOptions) -> Iterator[list[T]]:
     """Yield groups of files in their order, with as many files as fit into each."""
     members: list[T] = []
     size = 0
@@ -150,7 +150,7 @@ def _is_worth_it(members: Sequence[FileScanTask], options: RewriteOptions) -> bo
 
 
 def _group(
-    partition: tuple[Any, ...], members: Sequence[T], options: GroupOptions
+    partition: tuple[Any, ...], members: Sequence[T], options: PackingOptions
 ) -> RewriteGroup[T]:
     size = sum(task.file_size_in_bytes for task in members)
     expected = _expected_files(size, options)
@@ -163,7 +163,7 @@ def _split(size: int, files: int, longest: int) -> int:
     return longest if files == 1 else min(max(-(-size // files), 1), longest)
 
 
-def _expected_files(size: int, options: GroupOptions) -> int:
+def _expected_files(size: int, options: PackingOptions) -> int:
     """Return a number of files that leaves no remainder to be rewritten again soon."""
     target = options.target_bytes
     if size < target:
@@ -190,7 +190,7 @@ def ordered(groups: list[G], order: JobOrder) -> list[G]:
     return sorted(groups, key=lambda g: len(g.tasks) if by_files else g.size, reverse=descending)
 
 
-def _limited(groups: list[RewriteGroup[T]], options: GroupOptions) -> list[RewriteGroup[T]]:
+def _limited(groups: list[RewriteGroup[T]], options: PackingOptions) -> list[RewriteGroup[T]]:
     """Return the first groups up to the maximum number of files; the last one may be cut."""
     if options.max_files is None:
         return groups

@@ -42,7 +42,7 @@ from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWri
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.maintenance.rewrite_options import PackingOptions
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.scan.delete_index import PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
@@ -68,7 +68,7 @@ class PositionDeletePlan:
         metadata: TableMetadata,
         head: Snapshot,
         chosen: Collection[str],
-        options: GroupOptions,
+        options: PackingOptions,
     ) -> None:
         manifests = read_manifests(io, head)
         found: dict[PartitionKey, list[LiveDelete]] = {}

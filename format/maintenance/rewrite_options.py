@@ -152,7 +152,7 @@ _BY_STRATEGY: Final[Mapping[Strategy, tuple[Property[Any], ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOptions:
+class PackingOptions:
     """Options that decide which files are rewritten, and in which groups.
 
     Attributes:
@@ -186,7 +186,7 @@ class GroupOptions:
     @classmethod
     def of_position_deletes(
         cls, given: Mapping[str, str], properties: Mapping[str, str]
-    ) -> GroupOptions:
+    ) -> PackingOptions:
         """Parse the options, by Iceberg's names, for rewriting position delete files."""
         _check(given, _OF_POSITION_DELETES, "Rewriting position delete files")
         return cls(**_grouping(given, DELETE_TARGET_FILE_BYTES.of(properties)))
@@ -194,14 +194,14 @@ class GroupOptions:
     @classmethod
     def of_equality_deletes(
         cls, given: Mapping[str, str], properties: Mapping[str, str]
-    ) -> GroupOptions:
+    ) -> PackingOptions:
         """Parse the options for converting equality delete files; see `of_position_deletes`."""
         _check(given, _OF_EQUALITY_DELETES, "Converting equality delete files")
         return cls(**_grouping(given, DELETE_TARGET_FILE_BYTES.of(properties)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteOptions(GroupOptions):
+class RewriteOptions(PackingOptions):
     """Options that decide which data files are rewritten, and how.
 
     Attributes:
@@ -260,7 +260,7 @@ def _check(given: Mapping[str, str], options: Iterable[Property[Any]], what: str
 
 
 def _grouping(given: Mapping[str, str], default_target: int) -> dict[str, Any]:
-    """Return the values of `GroupOptions`."""
+    """Return the values of `PackingOptions`."""
     target = _TARGET.of(given) or default_target
     least = _or(_MIN.of(given), int(target * _MIN_SHARE))
     most = _or(_MAX.of(given), int(target * _MAX_SHARE))

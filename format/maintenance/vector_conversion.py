@@ -30,7 +30,7 @@ from icecomb.format.scan.scan_planner import ScanPlanner
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.maintenance.rewrite_options import PackingOptions
     from icecomb.format.rows.deletes.position_delete import Positions
     from icecomb.format.scan.delete_index import PartitionKey
     from icecomb.format.spec.metadata import TableMetadata
@@ -54,7 +54,7 @@ def plan_vectors(
     metadata: TableMetadata,
     head: Snapshot,
     chosen: Collection[str],
-    options: GroupOptions,
+    options: PackingOptions,
 ) -> list[DeleteGroup]:
     """Return groups of the chosen position delete files to convert, of one partition each.
 

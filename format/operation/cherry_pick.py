@@ -100,7 +100,7 @@ class CherryPick(MergingProducer):
             partitions = [
                 (file.spec_id, file.partition) for file in self.added[ManifestContent.DATA].values()
             ]
-            history = self.history(base, parent)
+            history = self.since_start(base, parent)
             history.no_new_data(partitions=partitions)
             history.files_exist(self.removed_data_files)
 

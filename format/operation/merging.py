@@ -167,7 +167,7 @@ class MergingProducer(SnapshotProducer):
         )
         for content, found in self.filters.items():
             if missing := found.missing():
-                self.history(base, parent).refuse_missing(missing, content)
+                self.since_start(base, parent).refuse_missing(missing, content)
         out: list[ManifestFile] = []
         for content, kept in ((_DATA, data), (_DELETES, deletes)):
             useful = [
@@ -208,7 +208,7 @@ class MergingProducer(SnapshotProducer):
             self.filters[content].discard()
             self._merges[content].discard()
 
-    def history(self, base: TableMetadata, parent: Snapshot | None) -> History:
+    def since_start(self, base: TableMetadata, parent: Snapshot | None) -> History:
         """Return the history since `validate_from_snapshot`."""
         start = self.starting_snapshot_id
         return History(self.io, base, parent, start)

@@ -144,7 +144,7 @@ class OverwriteFiles(MergingProducer):
         super().validate(base, parent)
         if self._check_added:
             self._validate_added(base)
-        history = self.history(base, parent)
+        history = self.since_start(base, parent)
         wanted = self._conflict_filter
         if wanted is None and self._row_filter is not None and not self.removed_data_files:
             wanted = self._row_filter
@@ -231,7 +231,7 @@ class ReplacePartitions(MergingProducer):
             else:
                 found.partitions, found.expression = partitions, rows
                 found.hint = OTHER_SPEC_HINT
-        history = self.history(base, parent)
+        history = self.since_start(base, parent)
         where = None if everything or rows is not None else partitions
         wanted = None if rows is None else self.rows(base, rows)
         if self._no_conflicting_data:
@@ -329,7 +329,7 @@ class RewriteFiles(MergingProducer):
                 f"A rewrite of {before} rows cannot add {rows}",
                 hint="A rewrite keeps rows as they are: add rows by an append or an overwrite.",
             )
-        self.history(base, parent).no_new_deletes_for(
+        self.since_start(base, parent).no_new_deletes_for(
             replaced, ignore_equality_deletes=self.data_sequence_number is not None
         )
 

@@ -10,8 +10,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from icecomb.format.arrow.row_selection import RowNumbers
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.columns import ManifestColumns, cache_key, joined
 from icecomb.format.manifests.entry_spill import EntrySpill
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1000
 """The number of files to hold as Python objects at a time."""
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +224,11 @@ class RewriteManifests(SnapshotProducer):
         spec_id: int,
         group: Iterable[ManifestFile],
         spill: EntrySpill,
-    ) -> Iterator[Rows]:
+    ) -> Iterator[RowNumbers]:
         """Yield the live entries of some manifests, one array of rows per cluster."""
         encoder = self.entry_encoder(base, spec_id, content)
         clusters: dict[Hashable, int] = {}
-        cluster_of: list[Rows] = []
+        cluster_of: list[RowNumbers] = []
         io = self.io.to_copy()
         decoded = read_each_columns(io, group, base.spec_by_id, None, cache=None)
         for columns in joined(decoded):
@@ -247,8 +245,12 @@ class RewriteManifests(SnapshotProducer):
         yield from np.split(order, np.flatnonzero(np.diff(found[order])) + 1)
 
     def _parts(
-        self, base: TableMetadata, order: Rows, group: Iterable[ManifestFile], spill: EntrySpill
-    ) -> list[Rows]:
+        self,
+        base: TableMetadata,
+        order: RowNumbers,
+        group: Iterable[ManifestFile],
+        spill: EntrySpill,
+    ) -> list[RowNumbers]:
         """Return sorted entries in parts of about the target size, where these have few entries.
 
         Of others, `write_manifests` finds out while it writes them how large they become.
@@ -261,7 +263,7 @@ class RewriteManifests(SnapshotProducer):
         return np.array_split(order, parts)
 
     @staticmethod
-    def _sorted(spill: EntrySpill, places: list[int]) -> Rows:
+    def _sorted(spill: EntrySpill, places: list[int]) -> RowNumbers:
         """Return the rows of all entries, sorted by some partition fields."""
         keys = [_sortable(partition[i] for i in places) for partition in spill.partitions]
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
@@ -278,7 +280,7 @@ class RewriteManifests(SnapshotProducer):
             )
         return [names.index(name) for name in self._order or names]
 
-    def _keys(self, columns: ManifestColumns, rows: Rows) -> Iterator[Hashable]:
+    def _keys(self, columns: ManifestColumns, rows: RowNumbers) -> Iterator[Hashable]:
         """Yield the cluster key of each of some entries."""
         if self._key is None:
             yield from repeat(None, len(rows))

@@ -127,7 +127,7 @@ class RowDelta(MergingProducer):
             )
         if parent is None and self.starting_snapshot_id is None:
             return
-        history = self.history(base, parent)
+        history = self.since_start(base, parent)
         if self.starting_snapshot_id is not None:
             # walking the history proves that it begins with the starting snapshot
             _ = history.snapshots

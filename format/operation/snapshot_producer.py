@@ -160,7 +160,7 @@ class SnapshotProducer(ABC):
         """
         self.check_not_committed(base)
         parent = self._parent(base)
-        check_branch(base, parent, self.branch)
+        check_branch_columns(base, parent, self.branch)
         self._draw_id(base)
         self.validate(base, parent)
         self._attempt += 1
@@ -613,7 +613,7 @@ def changed_column(written: Schema, now: Schema) -> str | None:
     return None
 
 
-def check_branch(metadata: TableMetadata, head: Snapshot | None, branch: str) -> None:
+def check_branch_columns(metadata: TableMetadata, head: Snapshot | None, branch: str) -> None:
     """Refuse to write to a branch that is read with other columns than the table has.
 
     `main` has the table's columns; files of it with other columns are refused when they are read.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.arrow.plain_layout import internal_array
+from icecomb.format.arrow.row_selection import RowNumbers
 from icecomb.format.arrow.value_codes import ValueCodes
 from icecomb.format.errors import UnsupportedError, ValidationError
 from icecomb.format.expressions.expression import (
@@ -32,8 +32,6 @@ from icecomb.format.spec.types import (
 )
 from icecomb.format.spec.values.temporal import human_date, iso_timestamp, iso_timestamp_ns
 
-Rows = npt.NDArray[np.int64]
-
 
 class KeyIndex:
     """An index of the rows of a table by key, without nulls.
@@ -44,7 +42,7 @@ class KeyIndex:
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
         self._values = [ValueCodes(_plain(c).unique()) for c in columns]
-        self._levels: list[Rows] = []
+        self._levels: list[RowNumbers] = []
         codes = self._values[0].of(_plain(columns[0]))
         for column, values in zip(columns[1:], self._values[1:], strict=True):
             pairs = codes * values.count + values.of(_plain(column))
@@ -60,7 +58,7 @@ class KeyIndex:
             once[rows] = True
             self.duplicate = int(np.flatnonzero(~once)[0])
 
-    def find(self, columns: Sequence[pa.Array]) -> Rows:
+    def find(self, columns: Sequence[pa.Array]) -> RowNumbers:
         """Return the row that has each key, -1 if none has; no row has a key with a null."""
         codes = self._values[0].of(_plain(columns[0]))
         found = codes >= 0
@@ -72,7 +70,7 @@ class KeyIndex:
             found &= (inner >= 0) & (level[codes] == pairs)
         return np.where(found, self._rows[np.where(found, codes, 0)], -1)
 
-    def same_key(self, rows: Rows) -> tuple[Rows, Rows]:
+    def same_key(self, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
         """Return pairs of an index in `rows` (none -1) and a row with the same key, for all."""
         order, starts = self._by_key
         codes = self._key_of_row[rows]
@@ -82,15 +80,15 @@ class KeyIndex:
         within = np.arange(len(places)) - first[places]
         return places, order[starts[codes][places] + within]
 
-    def key_counts(self, rows: Rows) -> Rows:
+    def key_counts(self, rows: RowNumbers) -> RowNumbers:
         """Return how many rows have the key of each of some rows that `find` returned."""
         _, starts = self._by_key
         codes = self._key_of_row[rows]
-        counts: Rows = starts[codes + 1] - starts[codes]
+        counts: RowNumbers = starts[codes + 1] - starts[codes]
         return counts
 
     @cached_property
-    def _by_key(self) -> tuple[Rows, Rows]:
+    def _by_key(self) -> tuple[RowNumbers, RowNumbers]:
         """The rows ordered by key, and the start of each key's rows."""
         order = np.argsort(self._key_of_row, kind="stable").astype(np.int64)
         counts = np.bincount(self._key_of_row, minlength=len(self._rows))

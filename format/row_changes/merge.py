@@ -18,6 +18,7 @@ import pyarrow as pa
 from icecomb.format.arrow.batch_stream import GivenRows
 from icecomb.format.arrow.plain_layout import plain_schema
 from icecomb.format.arrow.row_selection import (
+    RowNumbers,
     in_parts,
     no_rows,
     rows_at_once,
@@ -29,7 +30,6 @@ from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, Boole
 from icecomb.format.row_changes.key_index import (
     KEY_BATCH_ROWS,
     KeyIndex,
-    Rows,
     key_field,
     key_filter,
     key_text,
@@ -138,9 +138,9 @@ class _Origins:
     """The positions of rows in their file, and their ids; None in a table without row lineage."""
 
     positions: Positions
-    ids: Rows | None
+    ids: RowNumbers | None
 
-    def __getitem__(self, chosen: Rows | Mask | slice) -> _Origins:
+    def __getitem__(self, chosen: RowNumbers | Mask | slice) -> _Origins:
         return _Origins(self.positions[chosen], None if self.ids is None else self.ids[chosen])
 
 
@@ -203,7 +203,7 @@ class _Merge:
                 f"The data has several rows with the key {self._key(duplicate)}",
                 hint="Deduplicate the data: each key may occur only once.",
             )
-        self._outdated: list[tuple[_Origins, Rows]] = []
+        self._outdated: list[tuple[_Origins, RowNumbers]] = []
         self._difference: RowDifference | None = None
         if clauses.is_upsert and clauses.matched:
             self._difference = RowDifference(target, source, self._keys)
@@ -248,7 +248,7 @@ class _Merge:
         self._change.remove(task, np.sort(np.concatenate(removed)))
 
     def _merge_matched(
-        self, task: FileScanTask, origins: _Origins, keys: Rows
+        self, task: FileScanTask, origins: _Origins, keys: RowNumbers
     ) -> Iterator[Positions]:
         """Apply the clauses to the rows of a file that have keys of the source."""
         if not self._known:
@@ -316,7 +316,7 @@ class _Merge:
         self._columns = columns
         self._index = KeyIndex(columns) if len(self._with_keys) else None
 
-    def _with_key(self, task: FileScanTask) -> tuple[_Origins, Rows]:
+    def _with_key(self, task: FileScanTask) -> tuple[_Origins, RowNumbers]:
         """Return the origins of a file's rows that have a key of the source, and those keys."""
         parts = []
         for batch in self._key_scan.read(task):
@@ -325,7 +325,7 @@ class _Merge:
             parts.append((self._origins(batch)[hits], found[hits]))
         return _joined(parts)
 
-    def _find(self, columns: Sequence[pa.Array]) -> Rows:
+    def _find(self, columns: Sequence[pa.Array]) -> RowNumbers:
         """Return the rows of the source with these keys, -1 where it has none."""
         if self._index is None:
             return np.full(len(columns[0]), -1, np.int64)
@@ -334,7 +334,7 @@ class _Merge:
             self._mark(self._index, found[found >= 0])
         return found
 
-    def _mark(self, index: KeyIndex, keys: Rows) -> None:
+    def _mark(self, index: KeyIndex, keys: RowNumbers) -> None:
         """Mark all rows of the source with these keys as matching a row of the table."""
         once, counts = np.unique(keys, return_counts=True)
         _, rows = index.same_key(once)
@@ -354,7 +354,7 @@ class _Merge:
         return _Origins(np.asarray(batch.column(last)), ids)
 
     def _merge_rows(
-        self, rows: pa.RecordBatch, origins: _Origins, found: Rows
+        self, rows: pa.RecordBatch, origins: _Origins, found: RowNumbers
     ) -> Iterator[Positions]:
         """Apply the clauses to rows of the table, and yield the positions of rows to remove.
 
@@ -378,7 +378,9 @@ class _Merge:
                 self._not_matched_by_source, {self._target_alias: left}, origins[unmatched]
             )
 
-    def _pairs(self, rows: pa.RecordBatch, hits: Rows, found: Rows) -> tuple[Rows, Rows]:
+    def _pairs(
+        self, rows: pa.RecordBatch, hits: RowNumbers, found: RowNumbers
+    ) -> tuple[RowNumbers, RowNumbers]:
         """Return the matched rows of the table, each once, and a matching row of the source."""
         if self._index is None or not len(hits):
             return _NONE, _NONE
@@ -402,7 +404,7 @@ class _Merge:
             partners.append(new[first])
         return np.concatenate(chosen), np.concatenate(partners)
 
-    def _candidates(self, found: Rows) -> Iterator[tuple[Rows, Rows]]:
+    def _candidates(self, found: RowNumbers) -> Iterator[tuple[RowNumbers, RowNumbers]]:
         """Yield pairs of an index in `found` and a row with its key, a bounded number at a time.
 
         All pairs of one index come at once.
@@ -457,7 +459,7 @@ class _Merge:
         return key_text(self._keys, [column[row] for column in self._columns])
 
 
-def _joined(parts: Sequence[tuple[_Origins, Rows]]) -> tuple[_Origins, Rows]:
+def _joined(parts: Sequence[tuple[_Origins, RowNumbers]]) -> tuple[_Origins, RowNumbers]:
     """Join origins of rows, and their keys."""
     positions = np.concatenate([_NONE, *(origins.positions for origins, _ in parts)])
     ids = [origins.ids for origins, _ in parts if origins.ids is not None]

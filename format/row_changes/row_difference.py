@@ -19,7 +19,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import BinaryType, NestedField, StringType
 
 if TYPE_CHECKING:
-    from icecomb.format.row_changes.key_index import Rows
+    from icecomb.format.arrow.row_selection import RowNumbers
     from icecomb.format.rows.deletes.position_delete import Positions
     from icecomb.format.rows.values.scan_task import FileScanTask
 
@@ -43,7 +43,7 @@ class RowDifference:
             if fields
         ]
 
-    def of(self, task: FileScanTask, positions: Positions, rows: Rows) -> Mask:
+    def of(self, task: FileScanTask, positions: Positions, rows: RowNumbers) -> Mask:
         """Return a mask of the rows of a file that differ from rows of the source.
 
         Args:
@@ -65,7 +65,9 @@ class RowDifference:
                     differ[here] = self._compared(batch.take(present), fields, rows[here])
         return differ
 
-    def _compared(self, batch: pa.RecordBatch, fields: Sequence[NestedField], rows: Rows) -> Mask:
+    def _compared(
+        self, batch: pa.RecordBatch, fields: Sequence[NestedField], rows: RowNumbers
+    ) -> Mask:
         source = self._source.select([f.name for f in fields])
         different = np.zeros(len(rows), np.bool_)
         step = rows_at_once(source, len(rows))

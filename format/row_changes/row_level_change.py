@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from icecomb.format.arrow.batch_stream import GivenRows
+    from icecomb.format.arrow.row_selection import RowNumbers
     from icecomb.format.manifests.manifest import DataFile, FileIdentity
-    from icecomb.format.row_changes.key_index import Rows
     from icecomb.format.scan.delete_index import PartitionKey
 
 
@@ -125,7 +125,7 @@ class RowLevelChange(ABC):
         """Add data files that are written already; after an error they are removed, too."""
         self._given = files
 
-    def write_updated(self, rows: pa.Table, ids: Rows | None) -> None:
+    def write_updated(self, rows: pa.Table, ids: RowNumbers | None) -> None:
         """Add new values of removed rows, which keep their ids.
 
         Args:
@@ -356,7 +356,7 @@ class MergeOnRead(RowLevelChange):
         self._deletes.abort()
 
 
-def row_ids(column: pa.Array) -> Rows:
+def row_ids(column: pa.Array) -> RowNumbers:
     """Return values of `_row_id` as numbers, -1 for null."""
     return numbers_of(column.fill_null(-1) if column.null_count else column)
 

@@ -18,7 +18,11 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.clash import VectorConflictError
 from icecomb.format.operation.conflict import History
 from icecomb.format.operation.file_match import FileMatcher
-from icecomb.format.operation.snapshot_producer import WrittenWith, check_branch, check_no_ids_since
+from icecomb.format.operation.snapshot_producer import (
+    WrittenWith,
+    check_branch_columns,
+    check_no_ids_since,
+)
 from icecomb.format.property.table_property import ISOLATION_LEVEL, ROW_LEVEL_MODE
 from icecomb.format.rows.values.metadata_columns import bind_rows, filter_columns
 from icecomb.format.scan.delete_index import partition_keys
@@ -106,9 +110,9 @@ class WriteTarget:
         """Return the head of the branch; None if the table is empty."""
         return self._scan(AlwaysTrue()).snapshot()
 
-    def check_branch(self) -> None:
+    def check_branch_columns(self) -> None:
         """Refuse a branch that is read with other columns than the table now has."""
-        check_branch(self.metadata, self.start(), self.branch)
+        check_branch_columns(self.metadata, self.start(), self.branch)
 
     def bound(self, row_filter: BooleanExpression) -> BooleanExpression:
         """Return a filter bound to the table's columns, and to those of row lineage."""

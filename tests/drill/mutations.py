@@ -851,9 +851,9 @@ MUTATIONS = [
     Mutation(
         "a commit that is tried again keeps its first parent",
         "format/operation/snapshot_producer.py",
-        "        parent = self._parent(base)\n        check_branch(",
+        "        parent = self._parent(base)\n        check_branch_columns(",
         '        parent = self.__dict__.setdefault("_first_parent", self._parent(base))\n'
-        "        check_branch(",
+        "        check_branch_columns(",
         ("tests/format/test_append.py",),
     ),
     Mutation(
@@ -944,14 +944,14 @@ MUTATIONS = [
     # format/maintenance
     Mutation(
         "the ids of copied rows are those of the row group before",
-        "format/maintenance/group_copier.py",
+        "format/maintenance/row_group_copier.py",
         "left = rows.slice(length).to_batches() if found > length else []",
         "left = rows.to_batches()",
         ("tests/catalog/table/test_row_lineage.py",),
     ),
     Mutation(
         "a compaction drops the deletes that others added meanwhile",
-        "format/maintenance/group_replacement.py",
+        "format/maintenance/rewrite_commit.py",
         "meanwhile.deletes[number] = tuple(positional)",
         "pass",
         (
@@ -1600,7 +1600,7 @@ MUTATIONS = [
     # spark/planner/session
     Mutation(
         "files of a session that failed after its write are left",
-        "spark/planner/session/group_rewrites.py",
+        "spark/planner/session/session_rewrites.py",
         "                rewrite.discard()\n",
         "                pass\n",
         ("tests/spark/planner/session/test_session_work.py",),

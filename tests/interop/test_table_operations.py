@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from icecomb.format.maintenance import group_rewriter
-from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.maintenance import file_rewriter
+from icecomb.format.maintenance.file_rewriter import FileRewriter
 from icecomb.format.rows.write import row_sort
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import parse_transform
@@ -142,7 +142,7 @@ def test_all_read_what_is_compacted_while_java_deletes_rows(
 ) -> None:
     table = create("compacted_meanwhile", **MERGE, **{"write.delete.format.default": "parquet"})
     table.delete("id in (3, 6, 33)")
-    rewrite, lock, numbers = GroupRewriter.rewrite, threading.Lock(), set[int]()
+    rewrite, lock, numbers = FileRewriter.rewrite, threading.Lock(), set[int]()
 
     def rewritten(self: Any, number: int, *given: Any) -> Any:
         found = rewrite(self, number, *given)
@@ -152,7 +152,7 @@ def test_all_read_what_is_compacted_while_java_deletes_rows(
             numbers.add(number)
         return found
 
-    monkeypatch.setattr(GroupRewriter, "rewrite", rewritten)
+    monkeypatch.setattr(FileRewriter, "rewrite", rewritten)
     done = table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
     assert numbers == {1, 2, 3}
     assert (done.rewritten_data_files_count, done.added_data_files_count) == (6, 3)
@@ -178,7 +178,7 @@ def test_all_read_a_group_that_was_sorted_on_disk(
         spilled.append(path)
         return write(path, batches)
 
-    for module in (row_sort, group_rewriter):
+    for module in (row_sort, file_rewriter):
         monkeypatch.setattr(module, "RUN_BYTES", 500)
     monkeypatch.setattr(row_sort, "write_run", counted)
     table.maintenance.rewrite_data_files(

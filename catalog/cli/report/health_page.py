@@ -53,7 +53,7 @@ Commands that delete are dry runs without --yes.</p>
 <tbody>"""
 
 
-def check_writable(page: str) -> None:
+def check_page(page: str) -> None:
     """Refuse a file that could not be written later."""
     target = Path(page).absolute()
     folder = target.parent

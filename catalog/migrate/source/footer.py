@@ -28,7 +28,7 @@ from icecomb.format.rows.parquet.footer import ParquetFooter
 from icecomb.format.rows.read.data_file_reader import TwoLevelListError
 from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.rows.values.column_check import INT96, UNKNOWN
-from icecomb.format.rows.values.data_metrics import MetricsConfig, data_file
+from icecomb.format.rows.values.data_metrics import MetricsConfig, new_data_file
 from icecomb.format.rows.values.file_tail import FileTail
 from icecomb.format.rows.values.unread_field import UnreadField
 from icecomb.format.spec.name_mapping import NameMapping
@@ -182,7 +182,7 @@ class FooterReader:
             return Footer(None, spellings, (FileProblem(VALUES, error.message),))
         except IcecombError as error:
             return Footer(None, spellings, (FileProblem("unreadable-file", error.message),))
-        made = data_file(
+        made = new_data_file(
             location,
             size,
             self._describer.metrics(file),

@@ -427,7 +427,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) or value is None else str(value)
 
 
-Rows: TypeAlias = "Callable[[pa.NativeFile, str, Schema], Iterator[pa.RecordBatch]]"
+RowReader: TypeAlias = "Callable[[pa.NativeFile, str, Schema], Iterator[pa.RecordBatch]]"
 """A reader of an open file of some name for a schema; columns keep the file's names."""
 _BATCH_ROWS: Final = 65_536
 _OBJECTS: Final = 1 << 14
@@ -486,7 +486,7 @@ def _avro(stream: pa.NativeFile, _: str, schema: Schema) -> Iterator[pa.RecordBa
         yield pa.RecordBatch.from_arrays([*arrays, pa.nulls(len(some))], [*names, ""])
 
 
-READERS: Final[Mapping[FileFormat, Rows]] = {
+READERS: Final[Mapping[FileFormat, RowReader]] = {
     FileFormat.PARQUET: _parquet,
     FileFormat.ORC: _orc,
     FileFormat.AVRO: _avro,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Keys = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 EQUAL_SCHEMES: Final[Mapping[str, str]] = {"s3n,s3a": "s3"}
 """The schemes that Iceberg takes for equal by default."""
@@ -46,8 +46,8 @@ class LocationKeys:
     path: Keys
     scheme: Keys
     whole: Keys
-    unnamed: Rows
-    open: Rows
+    unnamed: Mask
+    open: Mask
     prefixes: tuple[tuple[str, ...], npt.NDArray[np.int64]]
     paths: list[str]
 

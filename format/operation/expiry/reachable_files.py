@@ -16,7 +16,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.manifests.manifest_union import each_new_manifests
 from icecomb.format.manifests.reader import read_each_columns
-from icecomb.format.operation.expiry.location_keys import Keys, LocationKeys, Rows, Spelling
+from icecomb.format.operation.expiry.location_keys import Keys, LocationKeys, Mask, Spelling
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import ManifestFile
@@ -104,7 +104,7 @@ class ReachableFiles:
         """Skip manifests when reading: neither they nor the files they name will be looked up."""
         self._seen.update(manifests)
 
-    def sort(self, keys: LocationKeys) -> tuple[Rows, Rows]:
+    def sort(self, keys: LocationKeys) -> tuple[Mask, Mask]:
         """Return masks of files that are needed, and may be, having a path under another prefix."""
         needed = (
             self._wholes.has(keys.whole)
@@ -113,7 +113,7 @@ class ReachableFiles:
         )
         return needed, self._paths.has(keys.path) & ~needed
 
-    def elsewhere(self, keys: LocationKeys) -> Rows:
+    def elsewhere(self, keys: LocationKeys) -> Mask:
         """Return a mask of files that are not needed, but share their name with one that is.
 
         Only needed files outside of the root count: a table may know the folder by another path,
@@ -185,7 +185,7 @@ class _Numbers:
         if len(numbers):
             self._new.append(numbers)
 
-    def has(self, numbers: Keys) -> Rows:
+    def has(self, numbers: Keys) -> Mask:
         if self._new:
             self._sorted = np.unique(np.concatenate([self._sorted, *self._new]))
             self._new = []
@@ -193,5 +193,5 @@ class _Numbers:
             return np.zeros(len(numbers), np.bool_)
         at = np.searchsorted(self._sorted, numbers)
         at[at == len(self._sorted)] = 0
-        found: Rows = self._sorted[at] == numbers
+        found: Mask = self._sorted[at] == numbers
         return found

@@ -151,7 +151,7 @@ class KeySource(Protocol):
         """Return the keys of equality delete files."""
 
 
-class EqualityDeletes:
+class EqualityKeys:
     """A bounded cache of the key sets of equality delete files, read on demand.
 
     Args:

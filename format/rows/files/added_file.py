@@ -21,7 +21,7 @@ from icecomb.format.rows.values.data_metrics import (
     MetricsConfig,
     MetricsKind,
     MetricsMode,
-    data_file,
+    new_data_file,
 )
 from icecomb.format.rows.values.file_tail import ColumnSummary
 from icecomb.format.rows.values.metadata_columns import LINEAGE
@@ -136,7 +136,7 @@ class AddedFiles:
         self._check_values(file, location)
         self._check_required(columns, location)
         metrics = self._describer.metrics(file)
-        return data_file(
+        return new_data_file(
             location, size, metrics, self._spec, partition, file_format=tail.file_format
         )
 

@@ -21,7 +21,7 @@ from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, Boole
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.rows.deletes.equality_delete import (
     ColumnPlaces,
-    EqualityDeletes,
+    EqualityKeys,
     Keys,
     KeySource,
 )
@@ -111,7 +111,7 @@ class ArrowScan:
         self._nanoseconds = [f.field_id for f in columns if isinstance(f.field_type, NANO_TYPES)]
         self._latest: tuple[tuple[FileField, ...], str, Projection] | None = None
         self._deletes = PositionDeletes(io)
-        self._equality_deletes: KeySource = keys or EqualityDeletes(io, self._as_read)
+        self._equality_deletes: KeySource = keys or EqualityKeys(io, self._as_read)
         places = [f.field_id for f in projected_schema.fields]
         self._flag = places.index(IS_DELETED.field_id) if IS_DELETED.field_id in places else None
         self._with_partition = PARTITION.field_id in places

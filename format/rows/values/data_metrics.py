@@ -138,7 +138,7 @@ class Metrics:
     split_offsets: tuple[int, ...]
 
 
-def data_file(
+def new_data_file(
     location: str,
     size: int,
     metrics: Metrics,

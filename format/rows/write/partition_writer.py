@@ -14,7 +14,7 @@ import pyarrow as pa
 from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.parquet.writer import ParquetOptions, dictionary_columns
-from icecomb.format.rows.values.data_metrics import data_file
+from icecomb.format.rows.values.data_metrics import new_data_file
 from icecomb.format.rows.write.file_settings import FileSettings
 from icecomb.format.rows.write.location_provider import LocationProvider
 from icecomb.format.rows.write.partition_split import PartitionSplit
@@ -73,7 +73,7 @@ class OpenDataFile:
             size = self._stream.tell()
             self._creation.__exit__(None, None, None)
         file_format = settings.options.file_format
-        written = data_file(
+        written = new_data_file(
             self._location, size, metrics, self._spec, self._partition, file_format=file_format
         )
         return replace(

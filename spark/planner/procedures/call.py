@@ -13,7 +13,7 @@ from icecomb.spark.planner.options import Options, write_properties
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.maintenance import Session
+    from icecomb.catalog.maintenance import SessionEngines
     from icecomb.catalog.table.table import Table
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -36,7 +36,7 @@ class Call:
 
     catalog: Catalog
     namespace: tuple[str, ...]
-    session: Session | None
+    session: SessionEngines | None
     query: Callable[[str], Iterator[Any]]
     metastore: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)

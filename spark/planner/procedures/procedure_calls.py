@@ -25,7 +25,7 @@ from icecomb.spark.planner.protocol.procedures import (
 )
 from icecomb.spark.planner.protocol.tables import TableName
 from icecomb.spark.planner.session.conversation import Conversation
-from icecomb.spark.planner.session.group_rewrites import SessionEngine
+from icecomb.spark.planner.session.session_rewrites import SessionEngine
 from icecomb.spark.planner.session.session_work import (
     ListingSession,
     PendingWorks,
@@ -72,7 +72,7 @@ class Procedures:
     def call_procedure(
         self, request: CallProcedure
     ) -> Generator[ProcedurePage, None, ProcedureResult]:
-        from icecomb.catalog.maintenance import Session
+        from icecomb.catalog.maintenance import SessionEngines
         from icecomb.spark.planner.procedures.call import Call
 
         found = find(request.procedure.namespace, request.procedure.name)
@@ -83,14 +83,14 @@ class Procedures:
         call = Call(
             opened,
             request.current.namespace if here else ("default",),
-            Session(
+            SessionEngines(
                 SessionEngine(self._works, opened.name, conversation),
                 ListingSession(self._works, conversation),
                 SketchingSession(self._works, opened.name, conversation),
             ),
             partial(query, self._works, conversation),
             self._catalogs.metastore(request.catalog),
-            self._catalogs.engine(request.catalog),
+            self._catalogs.application(request.catalog),
             case_sensitive=request.case_sensitive,
             settings=request.settings,
         )

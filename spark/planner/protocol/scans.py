@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icecomb.spark.planner.protocol.message import Long, Message, Opaque, Repeatable
-from icecomb.spark.planner.protocol.tables import Reference
+from icecomb.spark.planner.protocol.tables import TableReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Selection(Message):
         settings: Settings of its session that begin with ``spark.sql.iceberg.``.
     """
 
-    reference: Reference
+    reference: TableReference
     filters: tuple[Any, ...]
     case_sensitive: bool
     options: Mapping[str, str]
@@ -403,7 +403,7 @@ class ReadRows(Repeatable):
         limit: A number of rows that is enough; None for all.
     """
 
-    reference: Reference
+    reference: TableReference
     field_ids: tuple[int, ...]
     filters: tuple[Any, ...]
     case_sensitive: bool

@@ -26,7 +26,7 @@ class Audit(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference(Opaque):
+class TableReference(Opaque):
     """A reference to the table state pinned by a query; see `TableState`."""
 
     catalog: str
@@ -110,7 +110,7 @@ class TableDescription(Message):
         below: Whether the name selected something below the table, see `selectors`.
     """
 
-    reference: Reference
+    reference: TableReference
     schema: Any
     partitioning: tuple[Any, ...]
     partition_type: Any
@@ -156,7 +156,7 @@ class CreateTableLike(Unrepeatable):
 
     catalog: str
     table: TableName
-    source: Reference
+    source: TableReference
     properties: Mapping[str, str]
 
 

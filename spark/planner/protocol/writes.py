@@ -15,7 +15,7 @@ from icecomb.spark.planner.protocol.message import (
     Unrepeatable,
 )
 from icecomb.spark.planner.protocol.scans import FileEntry
-from icecomb.spark.planner.protocol.tables import Audit, Reference
+from icecomb.spark.planner.protocol.tables import Audit, TableReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class PlanChange(Repeatable):
             carries those of row lineage.
     """
 
-    reference: Reference
+    reference: TableReference
     command: str
     options: Mapping[str, str]
     settings: Mapping[str, str]
@@ -73,7 +73,7 @@ class StreamingQuery(Message):
 class QueriedTable(Message):
     """A read, with its options, of a state of a table by a query."""
 
-    reference: Reference
+    reference: TableReference
     options: Mapping[str, str]
 
 
@@ -95,7 +95,7 @@ class BeginWrite(Repeatable):
             reads.
     """
 
-    reference: Reference
+    reference: TableReference
     operation: str
     command: str | None
     filters: tuple[Any, ...]
@@ -320,7 +320,7 @@ class Replaced(Message):
         filters: The filters that selected the files.
     """
 
-    reference: Reference
+    reference: TableReference
     filters: tuple[Any, ...]
     files: tuple[FileEntry, ...]
 
@@ -355,7 +355,7 @@ class Delta(Message):
         files: The data files that lose rows.
     """
 
-    reference: Reference
+    reference: TableReference
     filters: tuple[Any, ...] | None
     files: tuple[FileEntry, ...]
     deletes: tuple[WrittenDeletes, ...]
@@ -396,7 +396,7 @@ class MergedRows(Message):
 
 @dataclass(frozen=True, slots=True)
 class CommitWrite(Unrepeatable):
-    """Request to commit a write, unless nothing changes. Answer: `Committed`.
+    """Request to commit a write, unless nothing changes. Answer: `CommittedWrite`.
 
     An epoch that the table already has is not committed; its files are deleted.
 
@@ -416,7 +416,7 @@ class CommitWrite(Unrepeatable):
 
 
 @dataclass(frozen=True, slots=True)
-class Committed(Message):
+class CommittedWrite(Message):
     """The metrics of a commit for Spark's UI, by Iceberg's names; empty if nothing changed."""
 
     metrics: Mapping[str, Long]
@@ -439,17 +439,17 @@ class CommitStaged(Unrepeatable):
         read: The states of the replaced table that the rows come from.
     """
 
-    reference: Reference
+    reference: TableReference
     write: WriteState | None
     files: tuple[WrittenFile, ...]
-    read: tuple[Reference, ...]
+    read: tuple[TableReference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AbortStaged(Repeatable):
     """Request to discard a staged table and delete its files. Answer: `Done`."""
 
-    reference: Reference
+    reference: TableReference
     files: tuple[str, ...]
 
 
@@ -457,7 +457,7 @@ class AbortStaged(Repeatable):
 class CanDeleteWhere(Repeatable):
     """Request to check whether the planner itself can delete rows exactly. Answer: `Possible`."""
 
-    reference: Reference
+    reference: TableReference
     filters: tuple[Any, ...]
 
 
@@ -472,7 +472,7 @@ class Possible(Message):
 class DeleteWhere(Unrepeatable):
     """Request to delete the rows that match all filters, in one commit. Answer: `Done`."""
 
-    reference: Reference
+    reference: TableReference
     filters: tuple[Any, ...]
     settings: Mapping[str, str]
     audit: Audit

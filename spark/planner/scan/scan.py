@@ -42,7 +42,7 @@ from icecomb.spark.planner.protocol.scans import (
 )
 from icecomb.spark.planner.scan.predicates import row_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
-from icecomb.spark.planner.session.group_rewrites import named_group
+from icecomb.spark.planner.session.session_rewrites import named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.change_columns import CHANGELOGS, CHANGES
 from icecomb.spark.planner.table.selectors import MOVED_ROWS

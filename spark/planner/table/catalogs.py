@@ -126,7 +126,7 @@ class Catalogs:
 
         return catalog_of(name[0], dict(catalog.properties))
 
-    def engine(self, handle: str) -> dict[str, str]:
+    def application(self, handle: str) -> dict[str, str]:
         """Return the summary properties that identify the application in snapshots."""
         return dict(self._engines.get(handle, {}))
 

@@ -17,7 +17,7 @@ from icecomb.format.inspect.inspection import TIME_TRAVELLING, Inspect
 from icecomb.format.lru import Lru
 from icecomb.format.rows.values.metadata_columns import with_lineage
 from icecomb.format.scan.table_scan import TableScan
-from icecomb.spark.planner.protocol.tables import Reference, TableName
+from icecomb.spark.planner.protocol.tables import TableName, TableReference
 from icecomb.spark.planner.table.catalogs import Catalogs, one_level
 from icecomb.spark.planner.table.change_columns import CHANGELOGS, changelog_schema
 from icecomb.spark.planner.table.selectors import SELECTORS, select
@@ -139,9 +139,9 @@ class TableState:
             table, None if snapshot is None else snapshot.snapshot_id, row_filter, selected_fields
         )
 
-    def reference(self) -> Reference:
+    def reference(self) -> TableReference:
         """Return the reference by which the bridge names this state."""
-        return Reference(
+        return TableReference(
             self.catalog,
             self.identifier,
             self.metadata_location,
@@ -184,7 +184,7 @@ class TableStates:
         there = self._catalogs.load_table(catalog, identifier)
         return replace(self.pin(catalog, there), identifier=identifier)
 
-    def now(self, reference: Reference) -> TableState:
+    def now(self, reference: TableReference) -> TableState:
         """Load the current state of a reference's table, with the reference's selection."""
         return _selected(self.current(reference.catalog, reference.identifier), reference)
 
@@ -195,7 +195,7 @@ class TableStates:
             catalog, tuple(table.identifier), table.metadata_location, table.metadata, table.io
         )
 
-    def find(self, reference: Reference) -> TableState:
+    def find(self, reference: TableReference) -> TableState:
         """Find the state of a reference.
 
         `NoSuchTableError` if another table was created in the same folder since.
@@ -224,7 +224,7 @@ class TableStates:
         return read_metadata(io, location), io
 
 
-def _selected(state: TableState, reference: Reference) -> TableState:
+def _selected(state: TableState, reference: TableReference) -> TableState:
     """Return the state with what a reference selects of its table."""
     return replace(
         state,

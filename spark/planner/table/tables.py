@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.sort import SortOrder
-    from icecomb.spark.planner.protocol.tables import Reference, TableDefinition
+    from icecomb.spark.planner.protocol.tables import TableDefinition, TableReference
 
 
 class Tables:
@@ -551,7 +551,7 @@ class StagedTables:
             self._transactions[staged] = transaction
         return _state(catalog, identifier, staged, transaction)
 
-    def find(self, reference: Reference) -> TableState:
+    def find(self, reference: TableReference) -> TableState:
         """Find the state of a reference to a staged table; `CommitFailedError` if it was lost."""
         staged = reference.staged or ""
         with self._lock:
@@ -560,7 +560,7 @@ class StagedTables:
             raise lost(reference)
         return _state(reference.catalog, reference.identifier, staged, transaction)
 
-    def take(self, reference: Reference) -> Transaction | None:
+    def take(self, reference: TableReference) -> Transaction | None:
         """Remove and return the transaction; None if it was lost."""
         with self._lock:
             return self._transactions.pop(reference.staged or "", None)
@@ -575,7 +575,7 @@ def _state(
     )
 
 
-def lost(reference: Reference) -> CommitFailedError:
+def lost(reference: TableReference) -> CommitFailedError:
     """Return the error of a statement whose transaction was lost."""
     name = ".".join(reference.identifier)
     return CommitFailedError(

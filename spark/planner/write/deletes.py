@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from icecomb.format.cancellation import pause
 from icecomb.format.errors import ConflictError, UnsupportedError, ValidationError
 from icecomb.format.expressions.binding import ColumnNames
-from icecomb.format.operation.snapshot_producer import check_branch
+from icecomb.format.operation.snapshot_producer import check_branch_columns
 from icecomb.format.spec.snapshot import MAIN_BRANCH
 from icecomb.spark.planner.options import Options, write_properties
 from icecomb.spark.planner.protocol.catalogs import Done
@@ -76,12 +76,12 @@ class Deletes:
         begin = head(table.metadata, target.branch)
         if begin is not None:
             there = table.metadata.snapshot_by_id(begin)
-            check_branch(table.metadata, there, target.branch)
+            check_branch_columns(table.metadata, there, target.branch)
         rows = ColumnNames(state.schema).now(rows, table.metadata.schema())
         options = Options({}, request.settings)
         table.write_properties = write_properties(table.metadata, options)
         summary = {
-            **self._catalogs.engine(state.catalog),
+            **self._catalogs.application(state.catalog),
             **snapshot_properties(options),
             **target.summary,
         }

@@ -14,7 +14,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.operation.snapshot_producer import check_branch
+from icecomb.format.operation.snapshot_producer import check_branch_columns
 from icecomb.format.operation.summary import snapshot_texts
 from icecomb.format.property.property import choice, optional_number
 from icecomb.format.property.table_property import (
@@ -39,7 +39,7 @@ from icecomb.spark.planner.protocol.writes import (
     AbortWrite,
     BeginWrite,
     CommitStaged,
-    Committed,
+    CommittedWrite,
     CommitWrite,
     DataLocation,
     DeleteInstructions,
@@ -54,7 +54,7 @@ from icecomb.spark.planner.protocol.writes import (
 )
 from icecomb.spark.planner.scan.predicates import exact_filter
 from icecomb.spark.planner.scan.read_options import ReadOptions, check_is_whole
-from icecomb.spark.planner.session.group_rewrites import group, named_group
+from icecomb.spark.planner.session.session_rewrites import group, named_group
 from icecomb.spark.planner.session.session_work import PendingWorks
 from icecomb.spark.planner.table.audit import (
     CommitTarget,
@@ -105,7 +105,7 @@ from icecomb.spark.planner.write.written_files import (
 from icecomb.spark.schema import check_has_type
 
 if TYPE_CHECKING:
-    from icecomb.catalog.maintenance.engine import GroupJob
+    from icecomb.catalog.maintenance.engine import RewriteJob
     from icecomb.catalog.table.table import Table
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.operation.snapshot_producer import SnapshotProducer
@@ -158,7 +158,9 @@ class Writes:
             table.check_new_files()
         begin = head(state.metadata, target.branch)
         if rewrite is None and begin is not None:
-            check_branch(state.metadata, state.metadata.snapshot_by_id(begin), target.branch)
+            check_branch_columns(
+                state.metadata, state.metadata.snapshot_by_id(begin), target.branch
+            )
         if request.command is not None:
             check_read(request.audit, state)
             if branch not in {None, state.branch}:
@@ -241,15 +243,15 @@ class Writes:
     def plan_change(self, request: PlanChange) -> PlannedChange:
         return planned_change(self._states.find(request.reference), request)
 
-    def commit_write(self, request: CommitWrite) -> Committed:
+    def commit_write(self, request: CommitWrite) -> CommittedWrite:
         """Answer `CommitWrite`; after `CommitStateUnknownError` the files must stay."""
         write = request.write
         if write.rewrite is not None:
             rewrite = group(self._works, write.rewrite)
             rewrite.take(data_files(rewrite.job.metadata, write, request.files))
-            return Committed({})
+            return CommittedWrite({})
         if not request.files and write.operation == APPEND:
-            return Committed({})
+            return CommittedWrite({})
         if write.streamed is not None and request.epoch is not None:
             return self._commit_epoch(request, write.streamed, request.epoch)
         from icecomb.format.operation.row_delta import RowDelta
@@ -258,7 +260,7 @@ class Writes:
         table = self._catalogs.load_table(write.catalog, write.identifier)
         change = self._change(table, request)
         if change is None:
-            return Committed({})
+            return CommittedWrite({})
         written = WrittenChange(
             change,
             written_with(table.metadata, write),
@@ -282,7 +284,7 @@ class Writes:
 
     def _commit_epoch(
         self, request: CommitWrite, streamed: StreamedWrite, epoch: Epoch
-    ) -> Committed:
+    ) -> CommittedWrite:
         write = request.write
         table = self._catalogs.load_table(write.catalog, write.identifier)
         check_same_table(table, write.uuid)
@@ -295,7 +297,7 @@ class Writes:
         except EpochThereError:
             # committed by an attempt whose files had other names
             self._delete(write.catalog, [file.path for file in request.files])
-            return Committed({})
+            return CommittedWrite({})
 
     def abort_write(self, request: AbortWrite) -> Done:
         self._delete(request.write.catalog, request.files)
@@ -380,15 +382,15 @@ class Writes:
 
     def _summary(self, write: WriteState) -> dict[str, str]:
         return {
-            **self._catalogs.engine(write.catalog),
+            **self._catalogs.application(write.catalog),
             **write.summary,
             **CommitTarget.of(write).summary,
         }
 
 
-def _committed(table: Table, change: SnapshotProducer) -> Committed:
+def _committed(table: Table, change: SnapshotProducer) -> CommittedWrite:
     snapshot = table.metadata.snapshot_by_id(change.snapshot_id)
-    return Committed({} if snapshot is None else commit_metrics(snapshot.summary))
+    return CommittedWrite({} if snapshot is None else commit_metrics(snapshot.summary))
 
 
 def _removed_rows(request: CommitWrite) -> int | None:
@@ -512,7 +514,7 @@ def _data_location(io: FileIO, metadata: TableMetadata) -> DataLocation:
     return DataLocation(provider.root, hashed=False, partitioned_paths=True, context=None)
 
 
-def _layout_of_group(job: GroupJob, options: Options) -> Layout:
+def _layout_of_group(job: RewriteJob, options: Options) -> Layout:
     """Return the distribution and order of the rows to write."""
     mixed = job.spec.is_partitioned() and not job.group.partition
     return group_layout(

@@ -18,8 +18,8 @@ from icecomb.format.rows.values.data_metrics import (
     MetricsKind,
     MetricsMode,
     bounds,
-    data_file,
     ids_of_values,
+    new_data_file,
 )
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS, LINEAGE
 from icecomb.format.rows.values.statistics import reliable_zeros
@@ -72,7 +72,7 @@ def data_files(
     modes = {int(i): MetricsMode.parse(text) for i, text in write.metrics.items()}
     return [
         replace(
-            data_file(
+            new_data_file(
                 _named(file.path, write),
                 file.size,
                 _metrics(file, schema, modes),
@@ -101,7 +101,7 @@ def delete_file(
         of: One of them: all are in one partition.
     """
     types = partition_types(metadata, of.spec_id)
-    made = data_file(
+    made = new_data_file(
         _named(file.path, write),
         file.size,
         _metrics(file, POSITION_DELETES, dict.fromkeys(POSITION_DELETES.field_ids, _FULL)),

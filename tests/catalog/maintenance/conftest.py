@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from maintained_table import interrupting
 
-from icecomb.format.maintenance.group_replacement import GroupReplacement
-from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.maintenance.file_rewriter import FileRewriter
+from icecomb.format.maintenance.rewrite_commit import RewriteCommit
 
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Has something happen after a group is rewritten, before that is committed."""
-    return interrupting(monkeypatch, GroupRewriter)
+    return interrupting(monkeypatch, FileRewriter)
 
 
 @pytest.fixture
 def overtaken(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Has something happen between an attempt to commit groups and the next one."""
-    return interrupting(monkeypatch, GroupReplacement, "apply")
+    return interrupting(monkeypatch, RewriteCommit, "apply")

@@ -31,7 +31,7 @@ from icecomb.format.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
-from icecomb.format.maintenance import group_rewriter
+from icecomb.format.maintenance import file_rewriter
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.rows.write import data_writer
@@ -255,7 +255,7 @@ def test_they_are_found_wherever_sorting_has_put_them(lake, meanwhile, order):
 def test_files_are_read_many_at_a_time_and_their_rows_stay_what_they_are(
     lake, meanwhile, monkeypatch, run_rows
 ):
-    monkeypatch.setattr(group_rewriter, "RUN_ROWS", run_rows)
+    monkeypatch.setattr(file_rewriter, "RUN_ROWS", run_rows)
     monkeypatch.setattr(data_writer, "PIECE_ROWS", 17)
     starts = [0, 1, 3, 10, 40, 41, 90, 91, 92, 93, 200]
     table = new_table(lake, *(frame(*range(a, b)) for a, b in pairwise(starts)))

@@ -621,7 +621,7 @@ def test_old_data_that_others_add_meanwhile_is_looked_at_too(lake, while_convert
 
 
 def test_who_compacts_while_equality_deletes_are_converted_brings_no_row_back(lake, monkeypatch):
-    from icecomb.format.maintenance.group_rewriter import GroupRewriter
+    from icecomb.format.maintenance.file_rewriter import FileRewriter
 
     table = new_table(lake, frame(1, 2, 3), frame(4, 5))
     other = lake.load_table("db.t")
@@ -630,7 +630,7 @@ def test_who_compacts_while_equality_deletes_are_converted_brings_no_row_back(la
         delete_by_value(other, 2)
         convert(other)
 
-    interrupting(monkeypatch, GroupRewriter)(change)
+    interrupting(monkeypatch, FileRewriter)(change)
     table.maintenance.rewrite_data_files(options=ALL)
     assert sorted(in_order(table)) == [1, 3, 4, 5]
 

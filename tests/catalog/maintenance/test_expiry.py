@@ -16,7 +16,7 @@ import pytest
 
 from icecomb.catalog import Table, open_table
 from icecomb.catalog.maintenance.backup import plan_relocation, relocate
-from icecomb.catalog.maintenance.expiry import ExpiredFiles, expire_snapshots
+from icecomb.catalog.maintenance.expiry import ExpiredFiles, expire_at_once
 from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationError
 from icecomb.format.operation.expiry import expire as expiring
 from icecomb.format.operation.expiry.expire import ExpireSnapshots
@@ -123,7 +123,7 @@ def test_ids_of_a_procedure_come_on_top_of_the_limits_of_the_table(table: Table)
     with table.update_properties() as update:
         update.set("history.expire.max-snapshot-age-ms", "1")
     before = snapshot_ids(table)
-    expire_snapshots(table, snapshot_ids=before[1:2], retain_last=3, dry_run=False)
+    expire_at_once(table, snapshot_ids=before[1:2], retain_last=3, dry_run=False)
     assert snapshot_ids(table) == before[2:]
 
 

@@ -20,9 +20,9 @@ from maintained_table import (
 )
 
 from icecomb.catalog.cli.application import INTERRUPTED, run
-from icecomb.format.maintenance import group_rewriter
+from icecomb.format.maintenance import file_rewriter
 from icecomb.format.maintenance.equality_conversion import EqualityConverter
-from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.maintenance.file_rewriter import FileRewriter
 from icecomb.format.maintenance.position_deletes import PositionDeleteRewriter
 from icecomb.format.rows.write import row_sort
 from tests.rings import sampled
@@ -57,7 +57,7 @@ def interrupted(kind: type, name: str, temporary: Path, *arguments: str) -> tupl
             signal.signal(signal.SIGINT, signal.default_int_handler)
             tempfile.tempdir = str(temporary)
             row_sort.RUN_BYTES = 1
-            group_rewriter.RUN_ROWS = 1
+            file_rewriter.RUN_ROWS = 1
             endless(kind, name, lambda: _tell(tells, "begun\n"), lambda: _tell(tells, "ended\n"))
             code = run(["maintain", *arguments])
         finally:
@@ -77,9 +77,9 @@ def _tell(descriptor: int, what: str) -> None:
 
 
 COMMANDS = {
-    "binpack": (GroupRewriter, "_read", ["rewrite-data-files", "--option", "rewrite-all=true"]),
+    "binpack": (FileRewriter, "_read", ["rewrite-data-files", "--option", "rewrite-all=true"]),
     "sort": (
-        *(GroupRewriter, "_read"),
+        *(FileRewriter, "_read"),
         ["rewrite-data-files", "--option", "rewrite-all=true", "--sort-order", "id DESC"],
     ),
     "position deletes": (

@@ -23,7 +23,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.maintenance.file_rewriter import FileRewriter
 
 
 class Elsewhere:
@@ -41,7 +41,7 @@ class Elsewhere:
 
     def rewrite(self, job):
         self.jobs.append(job)
-        rewriter = GroupRewriter(job.io, job.metadata, job.spec, uuid4().hex)
+        rewriter = FileRewriter(job.io, job.metadata, job.spec, uuid4().hex)
         done = rewriter.rewrite(len(self.jobs), job.group, 1)
         done.release()
         if self._meanwhile:

@@ -30,9 +30,9 @@ from icecomb.catalog.maintenance import orphans
 from icecomb.format.errors import CommitFailedError, ConflictError
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.equality_conversion import EqualityConverter
-from icecomb.format.maintenance.group_replacement import GroupReplacement
-from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.maintenance.file_rewriter import FileRewriter
 from icecomb.format.maintenance.position_deletes import PositionDeleteRewriter
+from icecomb.format.maintenance.rewrite_commit import RewriteCommit
 from icecomb.format.maintenance.vector_conversion import VectorConverter
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation import merging
@@ -459,9 +459,9 @@ def test_whatever_happens_rows_are_exact_and_a_data_file_has_one_vector(
     kinds = ("delete", "delete", "delete_by_value", "append", "upsert", "merge", "whole_files")
     changed.change(random.randint(3, 6), *kinds)
     others = [lambda: changed.change(random.randint(0, 2), "upgrade", *kinds, "compaction")] * 3
-    for rewriter in (VectorConverter, PositionDeleteRewriter, EqualityConverter, GroupRewriter):
+    for rewriter in (VectorConverter, PositionDeleteRewriter, EqualityConverter, FileRewriter):
         interrupting(monkeypatch, rewriter)(*others)
-    interrupting(monkeypatch, GroupReplacement, "apply")(*others)
+    interrupting(monkeypatch, RewriteCommit, "apply")(*others)
     for _ in range(4):
         action = random.choice(["rewrite", "convert", "compact", "expire", "dangling"])
         changed.told.append(action)

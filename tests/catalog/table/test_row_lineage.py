@@ -13,7 +13,7 @@ from icecomb.format.errors import (
     UnsupportedError,
     ValidationError,
 )
-from icecomb.format.maintenance.group_rewriter import GroupRewriter
+from icecomb.format.maintenance.file_rewriter import FileRewriter
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.spec.partition import (
@@ -432,7 +432,7 @@ def test_a_delete_begins_again_where_rows_got_ids_meanwhile(lake, mode):
 
 def test_a_rewrite_begins_again_where_rows_got_ids_meanwhile(lake, monkeypatch):
     table = new_table(lake, [(0, "a")], [(1, "b")], version="2")
-    given, rewrite = {}, GroupRewriter.rewrite
+    given, rewrite = {}, FileRewriter.rewrite
 
     def overtaken(self, *arguments):
         done = rewrite(self, *arguments)
@@ -443,7 +443,7 @@ def test_a_rewrite_begins_again_where_rows_got_ids_meanwhile(lake, monkeypatch):
             given.update(lineage(others))
         return done
 
-    monkeypatch.setattr(GroupRewriter, "rewrite", overtaken)
+    monkeypatch.setattr(FileRewriter, "rewrite", overtaken)
     result = table.maintenance.rewrite_data_files(options=ALL)
     assert result.rewritten_data_files_count == 2
     assert lineage(table.refresh()) == given

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from icecomb.format.manifests.manifest import DataFile
 from icecomb.format.rows.parquet.footer import parquet_metrics
 from icecomb.format.rows.values.arrow_projection import file_fields
-from icecomb.format.rows.values.data_metrics import MetricsConfig, data_file
+from icecomb.format.rows.values.data_metrics import MetricsConfig, new_data_file
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -28,4 +28,4 @@ def data_file_from_parquet(
         size, footer = source.size(), pq.read_metadata(source)
     fields = file_fields(footer.schema.to_arrow_schema(), name_mapping, location)
     metrics = parquet_metrics(footer, fields, schema, metrics_config or MetricsConfig())
-    return data_file(location, size, metrics, spec, partition)
+    return new_data_file(location, size, metrics, spec, partition)

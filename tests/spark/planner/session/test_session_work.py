@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icecomb.format.errors import FileIOError
-from icecomb.spark.planner.session.group_rewrites import SessionEngine
+from icecomb.spark.planner.session.session_rewrites import SessionEngine
 from icecomb.spark.planner.session.session_work import PendingWorks
 
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 import org.icecomb.spark.planner.Protocol.Epoch;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
@@ -37,7 +37,12 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
   }
 
   private EpochWrite(TableHandle table, WriteInstructions instructions, LogicalWriteInfo info) {
-    super(table, info.schema(), instructions, null, (write, finished) -> new Committed(Map.of()));
+    super(
+        table,
+        info.schema(),
+        instructions,
+        null,
+        (write, finished) -> new CommittedWrite(Map.of()));
     this.table = table;
     this.checkpoint = Checkpoint.of(info.options());
   }
@@ -80,7 +85,7 @@ final class EpochWrite extends IcecombWrite implements StreamingWrite {
         (write, finished) -> {
           Epoch epoch = new Epoch(epochId, checkpoint.plannedMs(epochId));
           CommitWrite request = new CommitWrite(write, finished.files(), null, null, epoch, null);
-          return table.session().ask(catalog -> request, Committed.class);
+          return table.session().ask(catalog -> request, CommittedWrite.class);
         });
   }
 

@@ -30,7 +30,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.convert.Transforms;
 import org.icecomb.spark.planner.PlannerException;
 import org.icecomb.spark.planner.Protocol.AbortWrite;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
 /**
@@ -55,7 +55,7 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     /**
      * @param write the planner's state of the write
      */
-    Committed commit(JsonNode write, FinishedFiles finished);
+    CommittedWrite commit(JsonNode write, FinishedFiles finished);
   }
 
   /**

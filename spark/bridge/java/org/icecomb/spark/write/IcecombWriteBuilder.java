@@ -13,7 +13,7 @@ import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 
@@ -79,11 +79,11 @@ public class IcecombWriteBuilder implements WriteBuilder {
    *
    * @param write the planner's state of the write
    */
-  protected Committed commit(JsonNode write, FinishedFiles finished) {
+  protected CommittedWrite commit(JsonNode write, FinishedFiles finished) {
     return commit(new CommitWrite(write, finished.files(), null, null, null, null));
   }
 
-  final Committed commit(CommitWrite request) {
-    return table.session().ask(catalog -> request, Committed.class);
+  final CommittedWrite commit(CommitWrite request) {
+    return table.session().ask(catalog -> request, CommittedWrite.class);
   }
 }

@@ -16,7 +16,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 import org.icecomb.spark.planner.Protocol.Delta;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
 import org.icecomb.spark.read.ChangedFiles;
@@ -105,7 +105,7 @@ public final class RowLevelDelta extends RowLevelChange implements SupportsDelta
     }
 
     @Override
-    protected Committed commit(JsonNode write, FinishedFiles finished) {
+    protected CommittedWrite commit(JsonNode write, FinishedFiles finished) {
       Delta delta =
           new Delta(
               table.reference(),

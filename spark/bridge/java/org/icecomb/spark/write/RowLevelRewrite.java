@@ -16,7 +16,7 @@ import org.icecomb.spark.TableHandle;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 import org.icecomb.spark.planner.Protocol.Replaced;
 import org.icecomb.spark.read.IcecombScanBuilder;
 import org.icecomb.spark.read.MetadataColumns;
@@ -89,7 +89,7 @@ public final class RowLevelRewrite extends RowLevelChange {
 
     /** Commits after the read, when the files that were read are known. */
     @Override
-    protected Committed commit(JsonNode write, FinishedFiles finished) {
+    protected CommittedWrite commit(JsonNode write, FinishedFiles finished) {
       Replaced replaced =
           new Replaced(table.reference(), read.fileConditions(), read.replacedFiles());
       return commit(new CommitWrite(write, finished.files(), replaced, null, null, finished.merged()));

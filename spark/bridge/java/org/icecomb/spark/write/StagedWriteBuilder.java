@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.icecomb.spark.TableHandle;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 
 /** A write to a table that is still being created, which commits the files together with itself. */
 public final class StagedWriteBuilder extends IcecombWriteBuilder implements SupportsTruncate {
@@ -43,8 +43,8 @@ public final class StagedWriteBuilder extends IcecombWriteBuilder implements Sup
 
   /** Keeps the files; the commit's metrics are known only when the table is created. */
   @Override
-  protected Committed commit(JsonNode write, FinishedFiles finished) {
+  protected CommittedWrite commit(JsonNode write, FinishedFiles finished) {
     keep.keep(write, finished.files(), finished.paths());
-    return new Committed(Map.of());
+    return new CommittedWrite(Map.of());
   }
 }

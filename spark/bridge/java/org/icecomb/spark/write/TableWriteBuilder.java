@@ -15,7 +15,7 @@ import org.icecomb.spark.convert.Condition;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.BeginWrite;
 import org.icecomb.spark.planner.Protocol.CommitWrite;
-import org.icecomb.spark.planner.Protocol.Committed;
+import org.icecomb.spark.planner.Protocol.CommittedWrite;
 import org.icecomb.spark.planner.Protocol.QueriedTable;
 import org.icecomb.spark.planner.Protocol.StreamingQuery;
 import org.icecomb.spark.planner.Protocol.WriteInstructions;
@@ -129,7 +129,7 @@ public final class TableWriteBuilder extends IcecombWriteBuilder
   }
 
   @Override
-  protected Committed commit(JsonNode write, FinishedFiles finished) {
+  protected CommittedWrite commit(JsonNode write, FinishedFiles finished) {
     return missing == null
         ? super.commit(write, finished)
         : commit(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import ConflictError
 from icecomb.format.expressions.expression import AlwaysTrue
-from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart, head_of
-from icecomb.format.maintenance.group_rewriter import RewrittenGroup
+from icecomb.format.maintenance.file_rewriter import RewrittenGroup
+from icecomb.format.maintenance.rewrite_start import RewriteConflictError, RewriteStart, head_of
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
 from icecomb.format.operation.conflict import History, index_key
 from icecomb.format.operation.file_addition import known_paths
@@ -55,7 +55,7 @@ class _Meanwhile:
         )
 
 
-class GroupReplacement:
+class RewriteCommit:
     """The commit of some rewritten groups, for `icecomb.catalog.commit.commit`.
 
     Args:
@@ -93,7 +93,7 @@ class GroupReplacement:
         return self._start.branch, self._start.snapshot.snapshot_id
 
     def apply(self, base: TableMetadata) -> Changes:
-        """Implement `SnapshotProducer.apply`; GroupConflictError if groups must be rewritten."""
+        """Implement `SnapshotProducer.apply`; RewriteConflictError if groups must be rewritten."""
         if self._operation is not None:
             self._operation.check_not_committed(base)
         self._start.written_with.check(base)
@@ -126,7 +126,7 @@ class GroupReplacement:
         self._deletes = []
 
     def _check_ids(self, base: TableMetadata) -> None:
-        """Raise GroupConflictError if rows were read without ids that may have some by now."""
+        """Raise RewriteConflictError if rows were read without ids that may have some by now."""
         start = self._start
         try:
             check_no_ids_since(base, start.branch, start.snapshot.snapshot_id)
@@ -137,7 +137,7 @@ class GroupReplacement:
                 if any(task.file.first_row_id is None for task in group.group.tasks)
             }
             if without:
-                raise GroupConflictError(without, hint="Rewrite them again.") from error
+                raise RewriteConflictError(without, hint="Rewrite them again.") from error
 
     def _look(self, base: TableMetadata) -> list[_Meanwhile]:
         """Return the changes that other writers made to each group since the start."""
@@ -152,7 +152,7 @@ class GroupReplacement:
         _, index = planner.live(head)
         found = [self._of_group(base, group, there, index) for group in self._groups]
         if conflicts := {at: one for at, one in enumerate(found) if isinstance(one, str)}:
-            raise GroupConflictError(conflicts, hint="Rewrite them again.")
+            raise RewriteConflictError(conflicts, hint="Rewrite them again.")
         return [one for one in found if isinstance(one, _Meanwhile)]
 
     def _of_group(

@@ -16,8 +16,8 @@ from icecomb.format.arrow.plain_layout import without_hidden_nulls
 from icecomb.format.cancellation import check_wanted
 from icecomb.format.errors import CorruptFileError, ValidationError
 from icecomb.format.maintenance.file_group import FileGroup
-from icecomb.format.maintenance.group_copier import GroupCopier, SourceMetrics
 from icecomb.format.maintenance.rewrite_options import CopyMode
+from icecomb.format.maintenance.row_group_copier import RowGroupCopier, SourceMetrics
 from icecomb.format.maintenance.row_order import RowOrder
 from icecomb.format.maintenance.row_origin import RowOrigins, with_origins
 from icecomb.format.property.table_property import DATA_FORMAT
@@ -70,7 +70,7 @@ class RewrittenGroup:
         io.discard([file.file_path for file in self.files])
 
 
-class GroupRewriter:
+class FileRewriter:
     """A rewriter of groups of files, for one state of a table.
 
     Args:
@@ -135,7 +135,7 @@ class GroupRewriter:
     ) -> RewrittenGroup | None:
         """Copy the row groups of a group; return None if it has to be decoded."""
         origins = RowOrigins()
-        copier = GroupCopier(
+        copier = RowGroupCopier(
             self._io,
             self._metadata,
             self._spec,

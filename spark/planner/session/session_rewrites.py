@@ -20,7 +20,7 @@ from icecomb.spark.planner.table.selectors import MOVED_ROWS
 from icecomb.spark.planner.table.states import below
 
 if TYPE_CHECKING:
-    from icecomb.catalog.maintenance.engine import GroupJob
+    from icecomb.catalog.maintenance.engine import RewriteJob
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.spark.planner.options import Options
     from icecomb.spark.planner.session.conversation import Conversation
@@ -30,10 +30,10 @@ GROUP: Final = "icecomb-rewrite-group"
 """The option of a read and of a write that names a group."""
 
 
-class GroupRewrite(PendingWork):
+class SessionRewrite(PendingWork):
     """A file group while a session rewrites it."""
 
-    def __init__(self, job: GroupJob) -> None:
+    def __init__(self, job: RewriteJob) -> None:
         super().__init__()
         self.job = job
         self._files: Sequence[DataFile] | None = None
@@ -88,16 +88,16 @@ class GroupRewrite(PendingWork):
         return self._files
 
 
-def named_group(works: PendingWorks, options: Options) -> GroupRewrite | None:
+def named_group(works: PendingWorks, options: Options) -> SessionRewrite | None:
     """Return the group named by options; None if they name none."""
     number = options.text(GROUP)
     return None if number is None else group(works, number)
 
 
-def group(works: PendingWorks, number: str) -> GroupRewrite:
+def group(works: PendingWorks, number: str) -> SessionRewrite:
     """Return the group with an id, which must still be being rewritten."""
     found = works.find(number)
-    if not isinstance(found, GroupRewrite):
+    if not isinstance(found, SessionRewrite):
         raise CommitFailedError(
             f"Work {number} of a session is not about a group of files",
             hint=f"The option {GROUP} is set by rewrite_data_files only.",
@@ -106,7 +106,7 @@ def group(works: PendingWorks, number: str) -> GroupRewrite:
 
 
 class SessionEngine:
-    """An engine that rewrites groups in the session that called a procedure: `GroupEngine`.
+    """An engine that rewrites groups in the session that called a procedure: `RewriteEngine`.
 
     Args:
         works: The registry in which the session's reads and writes find groups.
@@ -118,8 +118,8 @@ class SessionEngine:
         self._catalog = catalog
         self._conversation = conversation
 
-    def rewrite(self, job: GroupJob) -> Sequence[DataFile]:
-        rewrite = GroupRewrite(job)
+    def rewrite(self, job: RewriteJob) -> Sequence[DataFile]:
+        rewrite = SessionRewrite(job)
         with self._works.known(rewrite):
             self._conversation.ask(rewrite.work(self._catalog))
             try:

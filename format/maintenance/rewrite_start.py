@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
 
 
-class GroupConflictError(ConflictError):
+class RewriteConflictError(ConflictError):
     """Error raised if groups, by number, have to be rewritten again; nothing was committed."""
 
     def __init__(self, groups: Mapping[int, str], *, hint: str) -> None:
@@ -69,7 +69,7 @@ class RewriteStart:
     def check_names(self, base: TableMetadata, groups: int) -> None:
         """Check that the name mapping is unchanged, and the format version below 3 if it was.
 
-        It raises GroupConflictError, for all groups, if one of them has changed.
+        It raises RewriteConflictError, for all groups, if one of them has changed.
         """
         if base.name_mapping() != self.name_mapping:
             # new files have field ids; those of the sources came from the mapping, which changed
@@ -83,8 +83,8 @@ class RewriteStart:
     def moved_to(self, io: FileIO, base: TableMetadata, groups: int) -> Snapshot | None:
         """Return the head of the branch if it has changed; None if it has not.
 
-        It raises GroupConflictError, for all groups, if the head does not descend from the snapshot
-        that was read.
+        It raises RewriteConflictError, for all groups, if the head does not descend from the
+        snapshot that was read.
         """
         head = head_of(base, self.branch)
         if head is not None and head.snapshot_id == self.snapshot.snapshot_id:
@@ -98,8 +98,8 @@ class RewriteStart:
         return head
 
 
-def _of_all(groups: int, why: str) -> GroupConflictError:
-    return GroupConflictError(dict.fromkeys(range(groups), why), hint="Rewrite them again.")
+def _of_all(groups: int, why: str) -> RewriteConflictError:
+    return RewriteConflictError(dict.fromkeys(range(groups), why), hint="Rewrite them again.")
 
 
 def head_of(base: TableMetadata, branch: str) -> Snapshot | None:

@@ -22,14 +22,14 @@ from icecomb.format.errors import (
     OperationCanceledError,
 )
 from icecomb.format.maintenance.file_group import RewriteGroup
-from icecomb.format.maintenance.group_conflict import GroupConflictError, RewriteStart
+from icecomb.format.maintenance.rewrite_start import RewriteConflictError, RewriteStart
 from icecomb.format.spec.metadata import with_properties
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit.commit import Producer
     from icecomb.catalog.report.progress import Progress
     from icecomb.catalog.table.table import Table
-    from icecomb.format.maintenance.rewrite_options import GroupOptions
+    from icecomb.format.maintenance.rewrite_options import PackingOptions
     from icecomb.format.manifests.manifest import DataFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.storage.file_io import FileIO
@@ -65,7 +65,7 @@ G = TypeVar("G", bound=RewriteGroup[Any])
 R = TypeVar("R", bound=Rewritten)
 
 
-class GroupRun(ABC, Generic[G, R]):
+class RewriteRun(ABC, Generic[G, R]):
     """One rewrite of some of a table's files, which moves the table to the committed versions.
 
     Attributes:
@@ -74,7 +74,7 @@ class GroupRun(ABC, Generic[G, R]):
     """
 
     def __init__(
-        self, table: Table, branch: str, options: GroupOptions, progress: Progress
+        self, table: Table, branch: str, options: PackingOptions, progress: Progress
     ) -> None:
         self._table = table
         self._branch = branch
@@ -191,7 +191,7 @@ class GroupRun(ABC, Generic[G, R]):
         while left:
             try:
                 self._table.commit(self.replacement(start, left))
-            except GroupConflictError as error:
+            except RewriteConflictError as error:
                 conflicting = [one for at, one in enumerate(left) if at in error.groups]
                 left = [one for at, one in enumerate(left) if at not in error.groups]
                 for one in conflicting:

@@ -7,7 +7,7 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import CommitFailedError, FileIOError
-from icecomb.spark.planner.session.group_rewrites import GROUP
+from icecomb.spark.planner.session.session_rewrites import GROUP
 from tests.spark.planner.protocol import NAMESPACE, NO_HINTS, Planner, named
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])

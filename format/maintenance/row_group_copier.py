@@ -63,7 +63,7 @@ def is_large_enough(group: FileGroup, properties: Mapping[str, str]) -> bool:
     return group.size >= files * COPY_MIN_ROW_GROUP_BYTES.of(properties)
 
 
-class GroupCopier:
+class RowGroupCopier:
     """A copier of groups of files, for one state of a table."""
 
     def __init__(
