@@ -4,7 +4,7 @@ A commit creates the file of the next number. Its text is written under a tempor
 published under the final one, which never replaces a file (`FileIO.create`): of several writers
 exactly one succeeds, in one process or in many. There are no locks for that. Writers queue, so that
 none of them loses every time: those on one machine by `icecomb.catalog.hadoop.process_lock`, and
-where that is impossible, as on HDFS, by `icecomb.catalog.hadoop.ticket`.
+where that is impossible, as on HDFS, by `icecomb.catalog.hadoop.process_lock`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from icecomb.catalog.configuration.catalog_property import (
     FOLDER_LOCK_TIMEOUT,
     LOCK_IMPL,
 )
-from icecomb.catalog.hadoop.process_lock import Patience, ProcessLock
-from icecomb.catalog.hadoop.ticket import Tickets
+from icecomb.catalog.hadoop.process_lock import Patience, ProcessLock, Tickets
 from icecomb.format.errors import (
     CorruptFileError,
     FileAlreadyExistsError,

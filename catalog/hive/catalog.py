@@ -145,7 +145,7 @@ class HiveViews(ViewCatalog):
     def view_commit_status(
         self, identifier: Name, metadata_location: str, *, expectation_sent: bool = False
     ) -> CommitStatus:
-        from icecomb.catalog.hive.view_commit_status import view_commit_status
+        from icecomb.catalog.hive.view_pointer import view_commit_status
 
         name = _name(identifier)
         with view_named(".".join(name)):

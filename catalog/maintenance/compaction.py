@@ -26,9 +26,8 @@ from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.file_group import FileGroup, plan_groups
 from icecomb.format.maintenance.file_rewriter import FileRewriter, RewrittenGroup
-from icecomb.format.maintenance.rewrite_commit import RewriteCommit
+from icecomb.format.maintenance.rewrite_commit import RewriteCommit, RewriteStart
 from icecomb.format.maintenance.rewrite_options import RewriteOptions, Strategy
-from icecomb.format.maintenance.rewrite_start import RewriteStart
 from icecomb.format.maintenance.row_group_copier import SourceMetrics, is_large_enough
 from icecomb.format.maintenance.row_order import ZOrder, parse_order, row_order, z_order
 from icecomb.format.operation import snapshot_producer as written_schema

@@ -28,7 +28,7 @@ from icecomb.format.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
-    from icecomb.format.maintenance.rewrite_start import RewriteStart
+    from icecomb.format.maintenance.rewrite_commit import RewriteStart
     from icecomb.format.spec.snapshot import Snapshot
 
 

@@ -22,7 +22,7 @@ from icecomb.format.errors import (
     OperationCanceledError,
 )
 from icecomb.format.maintenance.file_group import RewriteGroup
-from icecomb.format.maintenance.rewrite_start import RewriteConflictError, RewriteStart
+from icecomb.format.maintenance.rewrite_commit import RewriteConflictError, RewriteStart
 from icecomb.format.spec.metadata import with_properties
 
 if TYPE_CHECKING:

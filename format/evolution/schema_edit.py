@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from icecomb.format.argument import checked_members, checked_text
 from icecomb.format.errors import SchemaError, UnsupportedError, ValidationError, reason_of
-from icecomb.format.expressions.given_value import python_value
-from icecomb.format.expressions.literal import convert_literal
+from icecomb.format.expressions.literal import convert_literal, python_value
 from icecomb.format.spec.column_history import schema_of
 from icecomb.format.spec.default_value import checked_default, no_defaults
 from icecomb.format.spec.promotion import can_promote, is_date_promotion, promoted_date

@@ -19,8 +19,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from icecomb.format.argument import hint_of_pyiceberg
 from icecomb.format.errors import ExpressionError
-from icecomb.format.expressions.given_value import python_value
-from icecomb.format.expressions.literal import literal_text
+from icecomb.format.expressions.literal import literal_text, python_value
 from icecomb.format.expressions.term import Reference, Term, as_term
 
 

@@ -16,7 +16,7 @@ from icecomb.format.expressions.expression import (
     BooleanExpression,
     replaced,
 )
-from icecomb.format.expressions.manifest_evaluator import select_manifests
+from icecomb.format.expressions.metrics_evaluator import select_manifests
 from icecomb.format.inspect.metadata_schema import CONTENT_ID, SPEC_ID_ID, STATUS_ID
 from icecomb.format.manifests.manifest import (
     DataFileContent,

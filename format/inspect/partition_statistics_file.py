@@ -31,7 +31,7 @@ from icecomb.format.rows.values.arrow_projection import Projection
 from icecomb.format.rows.values.data_metrics import MetricsConfig
 from icecomb.format.rows.values.partition_union import partition_union
 from icecomb.format.rows.write.file_settings import FileSettings
-from icecomb.format.rows.write.stored_columns import StoredColumns
+from icecomb.format.rows.write.partition_writer import StoredColumns
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.schema import Schema

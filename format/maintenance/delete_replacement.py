@@ -16,7 +16,7 @@ from icecomb.format.errors import ConflictError, NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
 from icecomb.format.maintenance.equality_conversion import EqualityGroup, reached_files
 from icecomb.format.maintenance.live_files import changed_ages
-from icecomb.format.maintenance.rewrite_start import RewriteConflictError, RewriteStart, head_of
+from icecomb.format.maintenance.rewrite_commit import RewriteConflictError, RewriteStart, head_of
 from icecomb.format.maintenance.rewritten_deletes import RewrittenDeletes
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation.conflict import History

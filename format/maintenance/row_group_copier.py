@@ -36,7 +36,7 @@ from icecomb.format.rows.values.data_metrics import MetricsConfig, MetricsKind, 
 from icecomb.format.rows.values.metadata_columns import LAST_UPDATED, LINEAGE, lineage
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.rows.values.statistics import ChunkStatistics, ColumnStatistics, reliable_zeros
-from icecomb.format.rows.write.stored_columns import StoredColumns
+from icecomb.format.rows.write.partition_writer import StoredColumns
 from icecomb.format.spec import single_value
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import IdentityTransform

@@ -13,11 +13,9 @@ from icecomb.format.arrow.array_build import FALSE
 from icecomb.format.arrow.number_view import truths_of
 from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
-from icecomb.format.expressions.manifest_evaluator import select_manifests
 from icecomb.format.expressions.manifest_metrics import METRICS, ManifestMetrics, partition_columns
-from icecomb.format.expressions.metrics_evaluator import might_match, must_match
-from icecomb.format.expressions.projection import project_inclusive
-from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.expressions.metrics_evaluator import might_match, must_match, select_manifests
+from icecomb.format.expressions.projection import ResidualEvaluator, project_inclusive
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.reader import read_each_columns

@@ -51,9 +51,13 @@ from icecomb.format.property.table_property import (
     SUMMARY_PARTITION_LIMIT,
     WAP_ENABLED,
 )
-from icecomb.format.spec.change.metadata_builder import time_after
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
-from icecomb.format.spec.change.update import AddSnapshotUpdate, Changes, SetSnapshotRefUpdate
+from icecomb.format.spec.change.update import (
+    AddSnapshotUpdate,
+    Changes,
+    SetSnapshotRefUpdate,
+    time_after,
+)
 from icecomb.format.spec.column_history import reading_schema
 from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.promotion import unlike_columns

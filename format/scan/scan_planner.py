@@ -22,7 +22,6 @@ from icecomb.format.expressions.bound import BoundReference
 from icecomb.format.expressions.column_doubts import ColumnDoubts, believed_spec
 from icecomb.format.expressions.comparison import ComparableColumn, evaluate, typed_column
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
-from icecomb.format.expressions.manifest_evaluator import select_manifests
 from icecomb.format.expressions.manifest_metrics import (
     BOUNDS,
     METRICS,
@@ -30,9 +29,8 @@ from icecomb.format.expressions.manifest_metrics import (
     bounded_columns,
     partition_columns,
 )
-from icecomb.format.expressions.metrics_evaluator import might_match
-from icecomb.format.expressions.projection import project_inclusive
-from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.expressions.metrics_evaluator import might_match, select_manifests
+from icecomb.format.expressions.projection import ResidualEvaluator, project_inclusive
 from icecomb.format.manifests.cache import manifest_cache
 from icecomb.format.manifests.columns import ManifestColumns, cache_key
 from icecomb.format.manifests.manifest import (

@@ -48,7 +48,7 @@ from icecomb.format.manifests.decoder import decode_manifest
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, FileFormat
 from icecomb.format.manifests.manifest_list import decode_manifest_list, parse_manifest_list
 from icecomb.format.manifests.schema import ENTRY_NAMES
-from icecomb.format.operation.expiry.garbage_list import _read_list, write_list
+from icecomb.format.operation.expiry.expire import _read_list, write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.relocation.relocation import AvroRecords
 from icecomb.format.rows.avro.reader import AvroHeader, AvroReader
@@ -70,8 +70,7 @@ from icecomb.format.spec.view import view_from_json
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.site_file import read_site_files
 from icecomb.format.variant.encoder import encode
-from icecomb.format.variant.json_text import parse_json
-from icecomb.format.variant.variant_array import decode
+from icecomb.format.variant.variant_array import decode, parse_json
 from tests.format.rows.deletes.deletion_vectors import runs_of
 from tests.format.rows.orc.made_files import nested as nested_types, numbers
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hadoop.ticket import WAITING
+from icecomb.catalog.hadoop.process_lock import WAITING
 from icecomb.format.storage.file_io import FileIO
 from tests.interruption import interrupted, points
 

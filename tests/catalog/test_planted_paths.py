@@ -23,7 +23,7 @@ from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.format.errors import CommitFailedError, FileIOError, ValidationError
-from icecomb.format.operation.expiry.garbage_list import write_list
+from icecomb.format.operation.expiry.expire import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.spec.metadata_file import write_metadata
 from icecomb.format.spec.snapshot import MetadataLogEntry

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hadoop import process_lock, ticket
+from icecomb.catalog.hadoop import process_lock
 from icecomb.catalog.hadoop.pointer import VersionFiles
-from icecomb.catalog.hadoop.process_lock import Patience
-from icecomb.catalog.hadoop.ticket import WAITING, Tickets
+from icecomb.catalog.hadoop.process_lock import WAITING, Patience, Tickets
 from icecomb.format.errors import FileIOError, NoSuchFileError, NoSuchTableError
 from icecomb.format.holding import Holding
 from icecomb.format.storage.local import LocalFileSystem
@@ -324,12 +323,12 @@ def test_the_pause_between_looks_is_as_long_as_is_said(tmp_path, sleeps):
     table = lake.create_table("t", ROWS.schema)
     (tmp_path / "t" / "metadata" / WAITING / "1.gone.1.x").mkdir(parents=True)
     table.append(ROWS)
-    assert sleeps.count[:2] == [ticket._FIRST_PAUSE_S, ticket._FIRST_PAUSE_S * 1.25]
+    assert sleeps.count[:2] == [process_lock._FIRST_PAUSE_S, process_lock._FIRST_PAUSE_S * 1.25]
     assert max(sleeps.count) == 0.02
 
 
 def test_a_host_of_any_name_can_draw(table, drawn, monkeypatch):
-    monkeypatch.setattr(ticket.socket, "gethostname", lambda: "a/b c:é" + "x" * 300)
+    monkeypatch.setattr(process_lock.socket, "gethostname", lambda: "a/b c:é" + "x" * 300)
     mine = tickets(table)
     with Holding() as held:
         mine.let_pass(held)

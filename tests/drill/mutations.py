@@ -182,21 +182,21 @@ MUTATIONS = [
     ),
     Mutation(
         "the metadata log is not kept",
-        "format/spec/change/metadata_builder.py",
+        "format/spec/change/update.py",
         "whole = lazily(log, MetadataLogEntry.from_json).with_last(entry)",
         "whole = lazily(log, MetadataLogEntry.from_json)",
         ("tests/format/spec/change/test_update.py",),
     ),
     Mutation(
         "the snapshot log goes back in time",
-        "format/spec/change/metadata_builder.py",
+        "format/spec/change/update.py",
         "return max(time_ms, last)",
         "return time_ms",
         ("tests/format/spec/change/test_update.py",),
     ),
     Mutation(
         "two snapshots have the same sequence number",
-        "format/spec/change/metadata_builder.py",
+        "format/spec/change/update.py",
         "snapshot.sequence_number <= newest and not rootless",
         "snapshot.sequence_number < newest and not rootless",
         ("tests/format/spec/change/test_update.py",),
@@ -354,7 +354,7 @@ MUTATIONS = [
     ),
     Mutation(
         "NOT IN is left out where only some rows of a partition match",
-        "format/expressions/residual.py",
+        "format/expressions/projection.py",
         "all_match = _listed(strict, count)",
         "all_match = _listed(inclusive, count)",
         ("tests/format/scan/test_table_scan.py",),
@@ -382,7 +382,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a manifest with a null is taken to have nothing else",
-        "format/expressions/manifest_evaluator.py",
+        "format/expressions/metrics_evaluator.py",
         "return 1 if only_nulls else None",
         "return 1",
         ("tests/format/scan/test_table_scan.py",),
@@ -607,7 +607,7 @@ MUTATIONS = [
     ),
     Mutation(
         "each NaN is a partition of its own",
-        "format/rows/write/partition_split.py",
+        "format/rows/write/partition_writer.py",
         "return math.nan if isinstance(value, float) and math.isnan(value) else value",
         "return value",
         ("tests/format/rows/write/test_data_writer.py",),
@@ -858,7 +858,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a snapshot is older than the one before where clocks differ",
-        "format/spec/change/metadata_builder.py",
+        "format/spec/change/update.py",
         "return max(time.time_ns() // 1_000_000, base.last_updated_ms + 1)",
         "return time.time_ns() // 1_000_000",
         ("tests/format/operation/test_made_snapshots.py",),
@@ -1066,7 +1066,7 @@ MUTATIONS = [
     # catalog
     Mutation(
         "a generator that was read before empties a table",
-        "catalog/table/arrow_input.py",
+        "catalog/table/row_operations.py",
         "if nothing and may_be_nothing:",
         "if nothing:",
         ("tests/catalog/table/test_arrow_input.py",),
@@ -1284,7 +1284,7 @@ MUTATIONS = [
     # catalog/paimon
     Mutation(
         "the marks of nulls begin a byte too early",
-        "catalog/paimon/binary_row.py",
+        "catalog/paimon/table_import.py",
         "bit = at + 8",
         "bit = at",
         ("tests/catalog/paimon/test_binary_row.py",),
@@ -1400,7 +1400,7 @@ MUTATIONS = [
     # spark/planner/statements
     Mutation(
         "nulls come first in descending order, too",
-        "spark/planner/statements/grammar.py",
+        "spark/planner/statements/change.py",
         "nulls_first = not descending",
         "nulls_first = True",
         ("tests/spark/planner/statements",),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import load_catalog, migrate, open_table
-from icecomb.catalog.hadoop.ticket import WAITING
+from icecomb.catalog.hadoop.process_lock import WAITING
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.format.holding import Holding
 from icecomb.spark.conf import CATALOG_CLASS

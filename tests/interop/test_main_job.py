@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from icecomb.catalog import migrate
-from icecomb.spark.demo.flights import flights
+from icecomb.spark.demo.demonstration import flights
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

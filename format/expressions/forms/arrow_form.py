@@ -40,7 +40,7 @@ from icecomb.format.expressions.expression import (
     folded,
     literal_predicate,
 )
-from icecomb.format.expressions.given_value import scalar_value
+from icecomb.format.expressions.literal import scalar_value
 
 _COMPARISONS: Final = {
     "equal": PredicateOperation.EQ,

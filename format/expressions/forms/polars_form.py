@@ -27,7 +27,7 @@ from icecomb.format.expressions.expression import (
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.given_value import scalar_value
+from icecomb.format.expressions.literal import scalar_value
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icecomb.format.rows.write.partition_split import field_path
+from icecomb.format.rows.write.partition_writer import field_path
 from icecomb.format.spec.partition import PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import NullOrder, SortDirection, SortOrder

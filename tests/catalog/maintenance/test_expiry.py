@@ -19,8 +19,7 @@ from icecomb.catalog.maintenance.backup import plan_relocation, relocate
 from icecomb.catalog.maintenance.expiry import ExpiredFiles, expire_at_once
 from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationError
 from icecomb.format.operation.expiry import expire as expiring
-from icecomb.format.operation.expiry.expire import ExpireSnapshots
-from icecomb.format.operation.expiry.garbage_list import Deleted, collect_left
+from icecomb.format.operation.expiry.expire import Deleted, ExpireSnapshots, collect_left
 from icecomb.format.spec.own_folders import OwnFolders
 from tests.peers.stuck_file import stick
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from icecomb.catalog.paimon.binary_row import read_row
 from icecomb.catalog.paimon.data_type import AtomicType, DataField
+from icecomb.catalog.paimon.table_import import read_row
 from icecomb.format.errors import CorruptFileError
 
 

@@ -14,9 +14,8 @@ import pytest
 from icecomb.catalog.hive.catalog import HiveCatalog
 from icecomb.catalog.paimon.data_type import DataField
 from icecomb.catalog.paimon.schema_change import AddColumn
-from icecomb.catalog.paimon.schema_files import SchemaFiles
 from icecomb.catalog.paimon.snapshot import Snapshots
-from icecomb.catalog.paimon.source import PaimonSource
+from icecomb.catalog.paimon.source import PaimonSource, SchemaFiles
 from icecomb.catalog.paimon.table_import import plan_import, run_import
 from icecomb.catalog.paimon.table_schema import TableSchema
 from icecomb.catalog.paimon.type_parser import parse_type

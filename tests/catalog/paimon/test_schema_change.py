@@ -20,7 +20,7 @@ from icecomb.catalog.paimon.schema_change import (
     UpdateNullability,
     UpdateType,
 )
-from icecomb.catalog.paimon.schema_files import SchemaFiles
+from icecomb.catalog.paimon.source import SchemaFiles
 from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import SchemaError
 from icecomb.format.storage.file_io import FileIO

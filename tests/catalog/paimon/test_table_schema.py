@@ -5,8 +5,8 @@ import json
 import pytest
 
 from icecomb.catalog.paimon.data_type import nested_fields
-from icecomb.catalog.paimon.schema_files import SchemaFiles
 from icecomb.catalog.paimon.snapshot import read_snapshot
+from icecomb.catalog.paimon.source import SchemaFiles
 from icecomb.catalog.paimon.table_schema import read_table_schema
 from icecomb.catalog.paimon.type_parser import parse_type
 from icecomb.format.errors import CorruptFileError, NoSuchTableError, UnsupportedError

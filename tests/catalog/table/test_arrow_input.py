@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from icecomb.catalog.table.arrow_input import arrow_data
+from icecomb.catalog.table.row_operations import arrow_data
 from icecomb.format.errors import (
     CommitFailedError,
     NoSuchSnapshotError,

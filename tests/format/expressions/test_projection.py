@@ -36,8 +36,11 @@ from icecomb.format.expressions.expression import (
     StartsWith,
 )
 from icecomb.format.expressions.forms.json_form import to_json
-from icecomb.format.expressions.projection import project_inclusive, project_strict
-from icecomb.format.expressions.residual import ResidualEvaluator
+from icecomb.format.expressions.projection import (
+    ResidualEvaluator,
+    project_inclusive,
+    project_strict,
+)
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema

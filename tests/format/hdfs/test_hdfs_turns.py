@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.catalog.hadoop.ticket import WAITING
+from icecomb.catalog.hadoop.process_lock import WAITING
 from tests.peers.child_process import ended
 
 pytestmark = pytest.mark.full("turns on HDFS; the gate has them on a local folder")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from icecomb.format.row_changes.row_difference import differing
+from icecomb.format.row_changes.merge import differing
 
 NAN = float("nan")
 KIND = pa.struct(

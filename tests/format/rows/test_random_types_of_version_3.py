@@ -22,7 +22,7 @@ from icecomb.format.expressions.expression import (
     NotEqualTo,
     NotIn,
 )
-from icecomb.format.rows.write.stored_columns import StoredColumns
+from icecomb.format.rows.write.partition_writer import StoredColumns
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.single_value import to_json

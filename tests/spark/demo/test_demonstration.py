@@ -15,8 +15,7 @@ from rich.console import Console
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.format.errors import ConfigurationError
-from icecomb.spark.demo.demonstration import Demo
-from icecomb.spark.demo.flights import DEPARTED, ROWS, flights
+from icecomb.spark.demo.demonstration import DEPARTED, ROWS, Demo, flights
 from tests.peers.other_user import give_away
 
 MAIN = "import sys; from icecomb.catalog.cli import main; sys.exit(main())"

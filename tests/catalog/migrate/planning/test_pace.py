@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from icecomb.catalog import migrate
-from icecomb.catalog.migrate.planning import file_survey, survey
+from icecomb.catalog.migrate.planning import survey
 from icecomb.catalog.migrate.planning.pace import Pace, WarmUp
 
 
@@ -62,10 +62,10 @@ def test_a_small_table_takes_no_time_however_long_modules_load(
     now = 0.0
     rows = pa.table({"id": pa.array([1], pa.int64())})
     table = make_hive_table({"id": "bigint"}, {"k": "int"}, {("1",): rows, ("2",): rows})
-    for module, name in ((survey, "_FIRST_LISTING"), (file_survey, "_FIRST_FOOTER")):
+    for module, name in ((survey, "_FIRST_LISTING"), (survey, "_FIRST_FOOTER")):
         monkeypatch.setattr(module, name, WarmUp())
         monkeypatch.setattr(module, "Pace", lambda warm: Pace(warm, lambda: now))
-    listed, read = survey.list_folder, file_survey.FooterReader.read
+    listed, read = survey.list_folder, survey.FooterReader.read
     left = {"listing": 60.0, "footer": 60.0}
 
     def list_folder(*arguments: Any) -> Any:
@@ -79,7 +79,7 @@ def test_a_small_table_takes_no_time_however_long_modules_load(
         return read(*arguments, **more)
 
     monkeypatch.setattr(survey, "list_folder", list_folder)
-    monkeypatch.setattr(file_survey.FooterReader, "read", read_footer)
+    monkeypatch.setattr(survey.FooterReader, "read", read_footer)
     plan = migrate.plan(table.catalog, table.name)
     assert not left
     assert plan.seconds is not None

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from icecomb.catalog.table.ref_change import DropRef, MakeRef
 from icecomb.format.errors import ValidationError
-from icecomb.spark.planner.statements.grammar import parse_statement
+from icecomb.spark.planner.statements.change import parse_statement
 from icecomb.spark.planner.statements.statement import (
     AddPartitionField,
     DropIdentifierFields,
