@@ -25,7 +25,6 @@ from icecomb.format.manifests.manifest import (
     ManifestContent,
     ManifestFile,
 )
-from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.snapshot_producer import parent_manifests
 from icecomb.format.spec.partition import PartitionSpec, partition_key
@@ -78,7 +77,6 @@ class OverwriteFiles(MergingProducer):
 
     _row_filter: BooleanExpression | None = None
     _conflict_filter: BooleanExpression | None = None
-    _check_added = False
     _no_conflicting_deletes = False
     _unchanged: tuple[DataFile, ...] = ()
 
@@ -109,11 +107,6 @@ class OverwriteFiles(MergingProducer):
         self._conflict_filter = _expression(row_filter)
         return self
 
-    def validate_added_files_match_overwrite_filter(self) -> Self:
-        """Refuse new files that may hold rows outside the row filter."""
-        self._check_added = True
-        return self
-
     def validate_no_conflicting_data(self) -> Self:
         """Refuse the commit when matching data was added meanwhile (serializable isolation)."""
         self._no_conflicting_data = True
@@ -142,8 +135,6 @@ class OverwriteFiles(MergingProducer):
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         super().validate(base, parent)
-        if self._check_added:
-            self._validate_added(base)
         history = self.since_start(base, parent)
         wanted = self._conflict_filter
         if wanted is None and self._row_filter is not None and not self.removed_data_files:
@@ -170,19 +161,6 @@ class OverwriteFiles(MergingProducer):
             self._refuse_others_removed()
         return manifests
 
-    def _validate_added(self, base: TableMetadata) -> None:
-        row_filter = AlwaysTrue() if self._row_filter is None else self._row_filter
-        row_filter = self.rows(base, row_filter)
-        matcher = FileMatcher(self.io, base, row_filter)
-        for columns in matcher.read(self.new_manifests(base, _DATA)):
-            _, must = matcher.match(columns)
-            for path in columns.column("file_path").filter(~must).to_pylist():
-                raise ValidationError(
-                    f"Cannot add file {path}: it may hold rows that do not match {row_filter}",
-                    hint="Leave out other rows, or widen the filter.",
-                    path=path,
-                )
-
 
 class ReplacePartitions(MergingProducer):
     """A replacement of all files in the partitions that the new files belong to.
@@ -191,17 +169,11 @@ class ReplacePartitions(MergingProducer):
     refused if only some of them may, where Iceberg Java leaves both.
     """
 
-    _append_only = False
     _no_conflicting_deletes = False
 
     def append_data_file(self, file: DataFile) -> Self:
         """Add a file, and remove the existing files of its partition."""
         self._add(file, _DATA)
-        return self
-
-    def validate_append_only(self) -> Self:
-        """Refuse the commit when a partition already has files."""
-        self._append_only = True
         return self
 
     def validate_no_conflicting_data(self) -> Self:
@@ -249,17 +221,6 @@ class ReplacePartitions(MergingProducer):
         if not has_other_specs(manifests, (file.spec_id for file in added)):
             return None
         return partition_rows(base, self._schema or base.schema(), added)
-
-    def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        manifests = super().manifests(base, parent)
-        removed = [file for found in self.filters.values() for file in found.removed]
-        if self._append_only and removed:
-            raise ValidationError(
-                f"Cannot add to a partition that has files: {removed[0].file_path}",
-                hint="Leave out rows of that partition, or replace it.",
-                path=removed[0].file_path,
-            )
-        return manifests
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
         return {"replace-partitions": "true", **super().summary(base)}

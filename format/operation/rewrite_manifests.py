@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,22 +15,18 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.columns import ManifestColumns, cache_key, joined
 from icecomb.format.manifests.entry_spill import EntrySpill
 from icecomb.format.manifests.manifest import (
-    UNASSIGNED_SEQ,
     DataFile,
     ManifestContent,
     ManifestEntryStatus,
     ManifestFile,
 )
 from icecomb.format.manifests.reader import (
-    read_each,
     read_each_columns,
-    read_manifest_columns,
 )
 from icecomb.format.operation.snapshot_producer import (
     ROLL_EVERY,
     SnapshotProducer,
     parent_manifests,
-    recounted,
 )
 from icecomb.format.property.table_property import MANIFEST_TARGET_BYTES
 from icecomb.format.spec.change.update import Changes
@@ -80,8 +75,6 @@ class RewriteManifests(SnapshotProducer):
         self._key: Callable[[DataFile], Hashable] | None = None
         self._predicate: Callable[[ManifestFile], bool] | None = None
         self._order: tuple[str, ...] = ()
-        self._deleted: dict[str, ManifestFile] = {}
-        self._added: dict[str, ManifestFile] = {}
         self._done = _Rewritten({}, (), Counter(), 0)
 
     def cluster_by(self, key: Callable[[DataFile], Hashable]) -> Self:
@@ -99,23 +92,6 @@ class RewriteManifests(SnapshotProducer):
         self._predicate = predicate
         return self
 
-    def delete_manifest(self, manifest: ManifestFile) -> Self:
-        """Remove a manifest; those added must hold its live files.
-
-        If manifests are deleted or added, nothing else is rewritten unless `cluster_by` or
-        `rewrite_if` is called.
-        """
-        self._deleted[manifest.manifest_path] = manifest
-        return self
-
-    def add_manifest(self, manifest: ManifestFile) -> Self:
-        """Add a manifest that is already written, with existing files only.
-
-        Once committed it belongs to the table; otherwise, to the caller.
-        """
-        self._added[manifest.manifest_path] = _checked(self.io, manifest)
-        return self
-
     @property
     def operation(self) -> str:
         """The operation `replace`."""
@@ -127,36 +103,18 @@ class RewriteManifests(SnapshotProducer):
         self._draw_id(base)
         self.validate(base, parent)
         self._rewrite(base, parent_manifests(self.io, base, parent))
-        if not (self._done.replaced or self._deleted or self._added):
+        if not self._done.replaced:
             return Changes((), ())
         return super().apply(base)
 
     def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
-        """Check that the manifests to delete exist."""
-        if base.format_version > 1:
-            for manifest in self._added.values():
-                _check_numbered(manifest)
-        if not self._deleted:
-            return
-        present = {m.manifest_path for m in parent_manifests(self.io, base, parent)}
-        missing = next((path for path in self._deleted if path not in present), None)
-        if missing is not None:
-            raise ValidationError(
-                f"Manifest {missing} is to be deleted, but is not in the table any more",
-                hint="Read the table's manifests again.",
-                path=missing,
-            )
+        """Refuse nothing: the manifests are those of the newest snapshot."""
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        parents = parent_manifests(self.io, base, parent)
-        gone = {**self._deleted, **self._done.replaced}
-        taken = [replace(m, added_snapshot_id=self.snapshot_id) for m in self._added.values()]
-        old = [m for m in parents if m.manifest_path in gone]
-        new = [*self._done.created, *taken]
-        self._check_live(new)
-        if taken and base.format_version > 2:
-            self._check_row_ids(base, old, taken)
-        return [*new, *(m for m in parents if m.manifest_path not in gone)]
+        self._check_live(self._done.created)
+        kept = parent_manifests(self.io, base, parent)
+        gone = self._done.replaced
+        return [*self._done.created, *(m for m in kept if m.manifest_path not in gone)]
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
         return {
@@ -165,11 +123,11 @@ class RewriteManifests(SnapshotProducer):
         }
 
     def replaced_manifest_count(self) -> int:
-        return len({**self._deleted, **self._done.replaced})
+        return len(self._done.replaced)
 
     def created_manifest_count(self) -> int:
         """Return the number of manifests that take the place of the replaced ones."""
-        return len(self._done.created) + len(self._added)
+        return len(self._done.created)
 
     def clean_up(self, committed: TableMetadata | None) -> None:
         super().clean_up(committed)
@@ -202,14 +160,11 @@ class RewriteManifests(SnapshotProducer):
     ) -> dict[tuple[ManifestContent, int], list[ManifestFile]]:
         """Return the manifests to rewrite, by content and partition spec."""
         groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
-        explicit = bool(self._deleted or self._added)
-        if explicit and self._key is None and self._predicate is None:
-            return groups
         for manifest in parents:
             if base.spec_by_id(manifest.partition_spec_id).has_unknown_transform:
                 continue  # the type of its values is unknown, too
             wanted = self._predicate is None or self._predicate(manifest)
-            if wanted and manifest.manifest_path not in self._deleted:
+            if wanted:
                 key = (manifest.content, manifest.partition_spec_id)
                 groups.setdefault(key, []).append(manifest)
         if self._key is None:
@@ -290,38 +245,13 @@ class RewriteManifests(SnapshotProducer):
                 yield self._key(file)
 
     def _check_live(self, new: Iterable[ManifestFile]) -> None:
-        # lists of other writers have stated other counts than their manifests have
-        deleted = read_each(self.io, self._deleted.values(), partial(recounted, self.io))
-        before, after = self._done.entries + _live_counts(deleted), _live_counts(new)
+        before, after = self._done.entries, _live_counts(new)
         if before != after:
             raise ValidationError(
                 "The new manifests must hold as many live files as those they replace: "
                 f"{_described(after)} instead of {_described(before)}",
                 hint="Write every live entry of the replaced manifests to exactly one new one.",
             )
-
-    def _check_row_ids(
-        self, base: TableMetadata, old: Iterable[ManifestFile], added: Iterable[ManifestFile]
-    ) -> None:
-        """Refuse manifests that do not state the row ids that their files have."""
-        before = dict(self._row_ids(base, old))
-        for path, row_id in self._row_ids(base, added):
-            if before.get(path) not in {None, row_id}:
-                raise ValidationError(
-                    f"Cannot add manifests: file {path} has first row id {before[path]} in the "
-                    "table, which its new manifest does not state",
-                    hint="Write its entry with the first row id that it has in the table.",
-                    path=path,
-                )
-
-    def _row_ids(
-        self, base: TableMetadata, manifests: Iterable[ManifestFile]
-    ) -> Iterator[tuple[str, int | None]]:
-        data = [m for m in manifests if m.content is ManifestContent.DATA]
-        for columns in read_each_columns(self.io, data, base.spec_by_id, cache=None):
-            names = ("file_path", "first_row_id")
-            paths, ids = (columns.column(name).filter(columns.live) for name in names)
-            yield from zip(paths.to_pylist(), ids.to_pylist(), strict=True)
 
 
 def _live_counts(manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
@@ -331,44 +261,6 @@ def _live_counts(manifests: Iterable[ManifestFile]) -> Counter[ManifestContent]:
         live = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
         counts[manifest.content] += live
     return counts
-
-
-def _checked(io: FileIO, manifest: ManifestFile) -> ManifestFile:
-    """Check a manifest to add, and return it with the counts that its file states."""
-    from icecomb.format.manifests.decoder import count_manifest
-
-    path = manifest.manifest_path
-    unowned = replace(
-        manifest, added_snapshot_id=None, sequence_number=UNASSIGNED_SEQ, first_row_id=None
-    )
-    counted = count_manifest(io.read(path), unowned)
-    if counted.added_files_count or counted.deleted_files_count:
-        what = "added" if counted.added_files_count else "deleted"
-        raise ValidationError(
-            f"Cannot add manifest {path}: it has {what} files",
-            hint="Write its entries as existing ones.",
-            path=path,
-        )
-    columns = read_manifest_columns(io, unowned, (), cache=None)
-    if columns.column("snapshot_id").null_count:
-        raise ValidationError(
-            f"Cannot add manifest {path}: it has files without a snapshot id",
-            hint="Write its entries with the snapshot id they have in the table.",
-            path=path,
-        )
-    numbers = columns.column("sequence_number")
-    least = UNASSIGNED_SEQ if numbers.null_count else min(numbers.to_pylist(), default=0)
-    return replace(counted, min_sequence_number=least)
-
-
-def _check_numbered(manifest: ManifestFile) -> None:
-    if manifest.min_sequence_number == UNASSIGNED_SEQ:
-        path = manifest.manifest_path
-        raise ValidationError(
-            f"Cannot add manifest {path}: it has files without a sequence number",
-            hint="Write its entries with the sequence number they have in the table.",
-            path=path,
-        )
 
 
 def _improvable(manifests: Sequence[ManifestFile], target: int) -> bool:

@@ -321,30 +321,18 @@ def test_an_overwrite_is_called_by_what_it_does(tmp_path, build, operation):
     )
 
 
-def test_an_overwrite_refuses_new_files_outside_its_filter(tmp_path):
-    table = three_days(tmp_path)
-
-    def overwrite(file):
-        operation = OverwriteFiles(IO).overwrite_by_row_filter("day = 'mon' and id < 50")
-        return operation.append_data_file(file).validate_added_files_match_overwrite_filter()
-
-    for file in (data_file("x", "tue"), data_file("x", low=0, high=50)):
-        with pytest.raises(ValidationError, match="Cannot add file /t/data/x"):
-            overwrite(file).apply(table)
-    # m1 holds ids up to 9, m2 none below 50
-    assert live(commit(table, overwrite(data_file("x", low=0, high=49)))) == {"x", "m2", "t1", "w1"}
-
-
 def test_replacing_partitions_replaces_only_those_of_the_new_files(tmp_path):
     table = three_days(tmp_path)
     table = commit(table, ReplacePartitions(IO).append_data_file(data_file("new")))
     assert live(table) == {"new", "t1", "w1"}
     found = summary(table)
     assert (found["operation"], found["replace-partitions"]) == ("overwrite", "true")
-    with pytest.raises(ValidationError, match="has files"):
-        ReplacePartitions(IO).append_data_file(data_file("z")).validate_append_only().apply(table)
-    fresh = ReplacePartitions(IO).append_data_file(data_file("z", "sun")).validate_append_only()
-    assert live(commit(table, fresh)) == {"new", "t1", "w1", "z"}
+    assert live(commit(table, ReplacePartitions(IO).append_data_file(data_file("z", "sun")))) == {
+        "new",
+        "t1",
+        "w1",
+        "z",
+    }
 
 
 def test_replacing_the_partition_of_nan_and_of_null(tmp_path):

@@ -8,12 +8,10 @@ from pathlib import Path
 import pyiceberg.table
 import pytest
 
-from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import (
     DataFile,
     DataFileContent,
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
 )
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -35,7 +33,6 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
-from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema(
@@ -335,97 +332,6 @@ def test_nothing_is_left_of_a_rewrite_that_failed(tmp_path):
     operation.clean_up(None)
     assert files_of(tmp_path) == before
     assert live(commit(table, operation)) == live(table)
-
-
-def existing(tmp_path, table, chosen, name="own.avro", **changes):
-    """A manifest with the entries of others, written by hand."""
-    entries = [
-        ManifestEntry(
-            **{
-                "status": ManifestEntryStatus.EXISTING,
-                "snapshot_id": entry.snapshot_id,
-                "sequence_number": entry.sequence_number,
-                "file_sequence_number": entry.file_sequence_number,
-                "data_file": entry.data_file,
-                **changes,
-            }
-        )
-        for manifest in chosen
-        for entry in read_manifest(IO, manifest)
-    ]
-    return write_manifest(
-        IO,
-        str(tmp_path / name),
-        entries,
-        format_version=table.format_version,
-        spec=table.spec(),
-        schema=table.schema(),
-        snapshot_id=1,
-    )
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_manifests_can_be_exchanged_by_hand(tmp_path, version):
-    before = five_appends(new_table(tmp_path, version))
-    old = manifests(before)[1:3]
-    own = existing(tmp_path, before, old)
-    operation = RewriteManifests(IO).add_manifest(own)
-    for manifest in old:
-        operation.delete_manifest(manifest)
-    after = commit(before, operation)
-    assert listed(after) == [["m2", "n"], ["w"], ["m1"], ["t1"]]
-    assert live(after) == live(before)
-    assert manifests(after)[0].min_sequence_number == (3 if version == 2 else 0)
-    assert summary(after)["manifests-created"] == "1"
-    assert summary(after)["manifests-replaced"] == "2"
-    assert summary(after)["entries-processed"] == "0"
-
-
-def test_a_manifest_added_by_hand_belongs_to_the_caller_when_the_commit_fails(tmp_path):
-    before = five_appends(new_table(tmp_path))
-    own = existing(tmp_path, before, manifests(before)[:1])
-    operation = RewriteManifests(IO).add_manifest(own).delete_manifest(manifests(before)[0])
-    operation.apply(before)
-    operation.clean_up(None)
-    assert Path(own.manifest_path).exists()
-
-
-def test_an_exchange_must_keep_the_number_of_files(tmp_path):
-    before = five_appends(new_table(tmp_path))
-    own = existing(tmp_path, before, manifests(before)[:1])
-    operation = RewriteManifests(IO).add_manifest(own)
-    for manifest in manifests(before)[:2]:
-        operation.delete_manifest(manifest)
-    with pytest.raises(ValidationError, match="1 data files and 0 delete files instead of 2"):
-        operation.apply(before)
-
-
-def test_a_manifest_to_delete_must_be_there_still(tmp_path):
-    before = five_appends(new_table(tmp_path))
-    own = existing(tmp_path, before, manifests(before)[:1])
-    operation = RewriteManifests(IO).add_manifest(own).delete_manifest(manifests(before)[0])
-    operation.apply(before)
-    overtaken = commit(before, RewriteManifests(IO))
-    with pytest.raises(ValidationError, match="not in the table any more"):
-        operation.apply(overtaken)
-
-
-def test_a_manifest_is_not_added_with_new_files_or_files_of_unknown_age(tmp_path):
-    before = five_appends(new_table(tmp_path))
-    operation = RewriteManifests(IO)
-    with pytest.raises(ValidationError, match="it has added files"):
-        operation.add_manifest(manifests(before)[0])
-    gone = existing(tmp_path, before, manifests(before)[:1], status=ManifestEntryStatus.DELETED)
-    with pytest.raises(ValidationError, match="it has deleted files"):
-        operation.add_manifest(gone)
-    nobody = existing(tmp_path, before, manifests(before)[:1], "nobody.avro", snapshot_id=None)
-    with pytest.raises(ValidationError, match="without a snapshot id"):
-        operation.add_manifest(nobody)
-    v1 = replace(before, format_version=1)
-    ageless = existing(tmp_path, v1, manifests(before)[:1], "ageless.avro")
-    operation.add_manifest(ageless).delete_manifest(manifests(before)[0])
-    with pytest.raises(ValidationError, match="without a sequence number"):
-        operation.apply(before)
 
 
 def test_a_branch_can_be_rewritten(tmp_path):

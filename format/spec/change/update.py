@@ -747,13 +747,3 @@ class SetPartitionStatisticsUpdate(TableUpdate):
 
     def apply(self, builder: MetadataBuilder) -> None:
         builder.set_statistics("partition_statistics", self.partition_statistics)
-
-
-@dataclass(frozen=True, slots=True)
-class RemovePartitionStatisticsUpdate(TableUpdate):
-    """The update that removes the partition statistics file of a snapshot."""
-
-    snapshot_id: int
-
-    def apply(self, builder: MetadataBuilder) -> None:
-        builder.remove_statistics("partition_statistics", frozenset((self.snapshot_id,)))

@@ -13,7 +13,7 @@ import pytest
 
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
 from icecomb.format.manifests.encoded_file import DataFileForm
-from icecomb.format.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
+from icecomb.format.manifests.manifest import DataFile, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
 from icecomb.format.operation.append import FastAppend, MergeAppend
@@ -33,7 +33,6 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import UnknownTransform, parse_transform
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
-from tests.format.manifests.written_manifest import write_manifest
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "p", LongType())))
@@ -211,41 +210,6 @@ def test_a_staged_snapshot_takes_ids_and_its_files_get_others_when_it_is_picked(
     moved = applied(staged, fast(file("c", 5)))
     picked = applied(moved, CherryPick(IO, staged.snapshots[-1].snapshot_id))
     assert (file_ids(picked), picked.next_row_id) == ({"a": 0, "c": 7, "b": 12}, 16)
-
-
-def test_a_rewritten_manifest_that_forgets_the_ids_of_its_files_is_refused(tmp_path):
-    table = applied(new_table(tmp_path), fast(file("x", 1)))
-    table = applied(table, fast(file("a", 3), file("b", 4)))
-    old = read_manifests(IO, table.current_snapshot())[0]
-    entries = read_manifest(IO, old, spec=SPEC)
-    entries = [
-        ManifestEntry(
-            status=EXISTING,
-            snapshot_id=entry.snapshot_id,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-            data_file=entry.data_file,
-        )
-        for entry in entries
-    ]
-    assert [entry.data_file.first_row_id for entry in entries] == [1, 4]
-
-    def manifest(name, found):
-        location = str(tmp_path / f"{name}.avro")
-        options = {"format_version": 3, "spec": SPEC, "schema": SCHEMA, "snapshot_id": 1}
-        return write_manifest(IO, location, found, **options)
-
-    def rewrite(name, found):
-        added = manifest(name, found)
-        return RewriteManifests(IO).delete_manifest(old).add_manifest(added)
-
-    forgetful = [
-        replace(entry, data_file=replace(entry.data_file, first_row_id=None)) for entry in entries
-    ]
-    with pytest.raises(ValidationError, match="a has first row id 1 in the table"):
-        rewrite("without", forgetful).apply(table)
-    table = applied(table, rewrite("with", entries))
-    assert file_ids(table) == {"x": 0, "a": 1, "b": 4}
 
 
 def test_encoded_files_are_numbered_like_others(tmp_path):
