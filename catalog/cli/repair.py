@@ -169,7 +169,7 @@ def _reapply(application: Application, name: str, location: str, *, yes: bool) -
 
 
 def _commit_text(one: LostCommit) -> str:
-    from icecomb.format.operation.clash import writer_of
+    from icecomb.format.operation.conflict import writer_of
 
     snapshot = one.snapshot
     counts = (

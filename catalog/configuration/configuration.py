@@ -8,7 +8,7 @@ The nearest source wins, key by key:
    ``ICECOMB_CATALOG__LAKE__URI``. Any key may also be given in its own spelling,
    ``ICECOMB_CATALOG__LAKE__engine.hive.lock-enabled``;
 3. ``icecomb.yaml`` in the working directory, then the one in ``ICECOMB_HOME`` or in the user's
-   configuration folder (see `catalog_file`);
+   configuration folder (see below);
 4. the cluster's own files in ``HADOOP_CONF_DIR`` and ``HIVE_CONF_DIR``, or in the folders that the
    settings ``hadoop-conf-dir`` and ``hive-conf-dir`` name: ``hive.metastore.uris`` is the ``uri``,
    ``hive.metastore.warehouse.dir`` the ``warehouse``.

@@ -2,7 +2,7 @@
 
 Without it, a process that takes longer between reading and publishing loses every race against one
 that appends without a pause. It is a courtesy: nothing depends on it, other engines do not know it,
-and storage without locks on folders has `icecomb.catalog.hadoop.process_lock` instead.
+and storage without locks on folders has tickets instead.
 
 There are two locks: an outer one on the table's folder, an inner one on its metadata folder. A
 process that wants to commit takes the outer lock, waits for the inner one while holding it, and
@@ -17,7 +17,7 @@ before a commit, by one call, and waits for them: only a commit that had checked
 overtake. Tickets are served in the order of their numbers. Their names are unique: deleting one
 never ends the wait of another, and no clocks are compared.
 
-As in `icecomb.catalog.hadoop.process_lock` nothing depends on it. The ticket of a writer that died
+Nothing depends on them, either. The ticket of a writer that died
 or does not commit is deleted after a limited wait.
 """
 

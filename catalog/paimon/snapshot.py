@@ -52,7 +52,7 @@ class DataFileEntry:
     """A data file of a snapshot.
 
     Attributes:
-        partition: The partition's row, in Paimon's binary form; see `binary_row`.
+        partition: The partition's row, in Paimon's binary form; see `table_import`.
         level: The level of the LSM tree; 0 in append tables.
         name: The file's name, without folders.
         size: Size in bytes.

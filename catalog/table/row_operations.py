@@ -606,7 +606,7 @@ class RowOperations(ABC):
             write: Reads the pinned metadata's files, too; see `_write`.
             data: Other input of it, which may be a stream.
         """
-        from icecomb.format.operation.clash import OutdatedError
+        from icecomb.format.operation.conflict import OutdatedError
 
         outdated = (NoSuchFileError, NoSuchSnapshotError, OutdatedError)
         renewed = False
@@ -632,7 +632,7 @@ class RowOperations(ABC):
         In format version 2, position delete files of several writers lie side by side. A deletion
         vector must have all deleted rows of its data file, but the deletes do not conflict.
         """
-        from icecomb.format.operation.clash import VectorConflictError
+        from icecomb.format.operation.conflict import VectorConflictError
         from icecomb.format.property.table_property import COMMIT_RETRIES
 
         # each time another writer has committed: there is progress, as of commits without locks

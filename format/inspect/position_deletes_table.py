@@ -41,7 +41,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest_columns
-from icecomb.format.rows.deletes.vector_reader import VectorReader
+from icecomb.format.rows.deletes.deletion_vector import VectorReader
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.row_filter import row_mask
 from icecomb.format.rows.values.arrow_projection import Projection

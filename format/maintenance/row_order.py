@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icecomb.format.errors import ExpressionError, ValidationError
-from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens
+from icecomb.format.expressions.sql.parser import Token, TokenKind, tokens
 from icecomb.format.rows.write.partition_writer import field_path
 from icecomb.format.rows.write.row_key import RowKey, partition_sort_keys, sort_keys, total_order
 from icecomb.format.spec.metadata import TableMetadata

@@ -13,7 +13,7 @@ from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.append import FastAppend
-from icecomb.format.operation.clash import OutdatedError
+from icecomb.format.operation.conflict import OutdatedError
 from icecomb.format.property.table_property import NAME_MAPPING
 from icecomb.format.rows.values.unread_field import UnreadField, with_unread
 from icecomb.format.spec.change.requirement import AssertCurrentSchemaId

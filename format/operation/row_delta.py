@@ -9,7 +9,7 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.expressions.expression import BooleanExpression
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.manifests.manifest import DataFile, ManifestContent, ManifestFile
-from icecomb.format.operation.clash import VectorConflictError
+from icecomb.format.operation.conflict import VectorConflictError
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.position_rule import refuse_shared
 from icecomb.format.operation.snapshot_producer import parent_manifests

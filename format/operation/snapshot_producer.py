@@ -42,7 +42,7 @@ from icecomb.format.manifests.writer import (
     assign_first_row_ids,
     assign_sequence_number,
 )
-from icecomb.format.operation.clash import VectorConflictError
+from icecomb.format.operation.conflict import VectorConflictError
 from icecomb.format.operation.summary import SnapshotSummary, snapshot_texts, with_totals
 from icecomb.format.property.table_property import (
     MANIFEST_CODEC,

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.argument import checked_members
 from icecomb.format.errors import ExpressionError, SchemaError, ValidationError
-from icecomb.format.expressions.sql.sql_token import Token, TokenKind, tokens
+from icecomb.format.expressions.sql.parser import Token, TokenKind, tokens
 from icecomb.format.row_changes.row_expression import RowExpressions, Sides
 from icecomb.format.rows.write.data_writer import frame_projection
 from icecomb.format.spec.arrow_schema import schema_to_pyarrow, type_to_pyarrow

@@ -15,8 +15,7 @@ from icecomb.format.expressions.binding import ColumnNames
 from icecomb.format.expressions.expression import AlwaysFalse, AlwaysTrue, BooleanExpression
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.clash import VectorConflictError
-from icecomb.format.operation.conflict import History
+from icecomb.format.operation.conflict import History, VectorConflictError
 from icecomb.format.operation.file_match import FileMatcher
 from icecomb.format.operation.snapshot_producer import (
     WrittenWith,

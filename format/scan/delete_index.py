@@ -28,8 +28,8 @@ from icecomb.format.expressions.comparison import bounds_column, known_bounds
 from icecomb.format.expressions.manifest_metrics import BOUNDS
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import DataFile, DataFileContent, ManifestFile
+from icecomb.format.rows.deletes.deletion_vector import damaged_vector, several_vectors
 from icecomb.format.rows.deletes.position_delete import PathRange, path_range
-from icecomb.format.rows.deletes.vector_reader import damaged_vector, several_vectors
 from icecomb.format.rows.values.metadata_columns import DELETE_FILE_PATH
 from icecomb.format.spec.promotion import can_promote
 from icecomb.format.spec.types import DoubleType, FloatType, PrimitiveType, UUIDType

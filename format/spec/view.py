@@ -35,8 +35,8 @@ from icecomb.format.spec.metadata_file import (
     COMPRESSION_MARKERS,
     metadata_folder,
     read_metadata_json,
+    unreadable,
 )
-from icecomb.format.spec.read_back import unreadable
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids
 from icecomb.format.spec.values.json_object import extra_field, optional, required, unknown_members
 from icecomb.format.storage.file_system import create_own

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import ConfigurationError, CorruptFileError, UnsupportedError
 from icecomb.format.manifests.manifest import DataFile, DataFileContent
+from icecomb.format.rows.deletes.deletion_vector import check_stated_rows
 from icecomb.format.rows.deletes.equality_delete import ColumnPlaces
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, only_target
-from icecomb.format.rows.deletes.vector_reader import check_stated_rows
 from icecomb.format.rows.values.metadata_columns import LINEAGE, PARTITION
 from icecomb.format.rows.values.scan_task import FileScanTask, ScanTaskGroup
 from icecomb.format.spec.partition import PartitionSpec, partition_key

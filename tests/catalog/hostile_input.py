@@ -52,11 +52,10 @@ from icecomb.format.operation.expiry.expire import _read_list, write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.relocation.relocation import AvroRecords
 from icecomb.format.rows.avro.reader import AvroHeader, AvroReader
-from icecomb.format.rows.deletes.deletion_vector import encode_vector
+from icecomb.format.rows.deletes.deletion_vector import VectorReader, encode_vector
 from icecomb.format.rows.deletes.equality_delete import read_keys
 from icecomb.format.rows.deletes.position_delete import positions_by_path
 from icecomb.format.rows.deletes.puffin_file import PuffinReader, PuffinWriter
-from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.orc.file_tail import OrcFileTail
 from icecomb.format.rows.orc.reader import OrcReader
 from icecomb.format.rows.parquet.raw_footer import NotCopyableError, RawFooter

@@ -524,14 +524,14 @@ MUTATIONS = [
     ),
     Mutation(
         "of two vectors for one data file the first is applied",
-        "format/rows/deletes/vector_reader.py",
+        "format/rows/deletes/deletion_vector.py",
         "raise several_vectors(path, first, others[0])",
         "pass",
         ("tests/format/rows/deletes/test_deletion_vector.py",),
     ),
     Mutation(
         "a vector is taken from the bytes that were read for another",
-        "format/rows/deletes/vector_reader.py",
+        "format/rows/deletes/deletion_vector.py",
         "blob = known[offset - start : end - start]",
         "blob = known[:length]",
         ("tests/format/rows/deletes/test_deletion_vector.py",),
@@ -1545,7 +1545,7 @@ MUTATIONS = [
     # format/expressions/sql
     Mutation(
         "a doubled quote in a constant stays two",
-        "format/expressions/sql/sql_token.py",
+        "format/expressions/sql/parser.py",
         "return value[1:-1].replace(quote * 2, quote)",
         "return value[1:-1]",
         ("tests/format/expressions",),

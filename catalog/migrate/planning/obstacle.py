@@ -32,7 +32,7 @@ from icecomb.catalog.migrate.source.source_schema import SourceSchema
 from icecomb.catalog.migrate.source.spark_type import collations
 from icecomb.catalog.report.finding import Finding, Mentions, blocker, note, warning
 from icecomb.format.errors import IcecombError
-from icecomb.format.expressions.sql.sql_token import TokenKind, tokens
+from icecomb.format.expressions.sql.parser import TokenKind, tokens
 from icecomb.format.rows.files.described_file import FileProblem
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import TIMESTAMP_TYPES

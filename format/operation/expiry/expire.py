@@ -316,7 +316,7 @@ class ExpireSnapshots(PendingUpdate):
     only ids are given, just these snapshots are removed. The limits of branches and tags take
     precedence. The head of a branch and the snapshot of a tag are always kept.
 
-    The files to delete are written to a list before the commit; see `garbage_list`. Files that the
+    The files to delete are written to a list before the commit; see the module. Files that the
     table needs again by then are not deleted, nor are those outside of the table's folders: a path
     in metadata may be anybody's. A warning in the log says where these are.
 

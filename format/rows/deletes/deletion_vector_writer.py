@@ -22,6 +22,7 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.rows.deletes.deletion_vector import (
     BLOB_TYPE,
     REFERENCED_DATA_FILE,
+    VectorReader,
     decode_vector,
     encode_vector,
 )
@@ -33,7 +34,6 @@ from icecomb.format.rows.deletes.position_delete import (
 )
 from icecomb.format.rows.deletes.position_delete_writer import DeleteTarget, PositionDeleteWriter
 from icecomb.format.rows.deletes.puffin_file import PuffinWriter
-from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.values.metadata_columns import ROW_POSITION
 from icecomb.format.rows.write.location_provider import load_location_provider
 

@@ -20,7 +20,7 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 from icecomb.format.lru import ReadOnce
 from icecomb.format.manifests.manifest import DataFile
-from icecomb.format.rows.deletes.vector_reader import VectorReader, check_stated_rows
+from icecomb.format.rows.deletes.deletion_vector import VectorReader, check_stated_rows
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.values.arrow_projection import FileField

@@ -1,10 +1,8 @@
 """Changes of a table as data: updates that are applied to metadata to give new metadata.
 
 A commit is a tuple of requirements that must hold and a tuple of updates, so it can be repeated on
-newer metadata, sent elsewhere, or inspected. `icecomb.format.spec.change.update`
-implements the updates.
-
-Builder of changed table metadata: ids, defaults, references and logs.
+newer metadata, sent elsewhere, or inspected. `MetadataBuilder` implements the updates: ids,
+defaults, references and logs.
 
 The rules are those of the reference implementation, so that both create the same metadata for the
 same updates. A builder collects only changed fields; history that no update touches is shared.

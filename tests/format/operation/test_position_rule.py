@@ -26,8 +26,8 @@ from icecomb.format.operation.overwrite import (
     RewriteFiles,
 )
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.deletes.deletion_vector import VectorReader
 from icecomb.format.rows.deletes.deletion_vector_writer import DeletionVectorWriter
-from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.spec.change.update import (
     UpgradeFormatVersionUpdate,
     update_table_metadata,

@@ -8,7 +8,7 @@ import pytest
 
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
 from icecomb.format.spec.metadata import TableMetadata
-from icecomb.format.spec.read_back import check_table
+from icecomb.format.spec.metadata_file import check_table
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.transform import IdentityTransform, UnknownTransform
 

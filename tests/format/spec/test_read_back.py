@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from icecomb.format.errors import ValidationError
-from icecomb.format.spec import read_back
+from icecomb.format.spec import metadata_file
 from icecomb.format.spec.change.update import (
     AddPartitionSpecUpdate,
     AddSnapshotUpdate,
@@ -18,13 +18,12 @@ from icecomb.format.spec.change.update import (
     update_table_metadata,
 )
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
-from icecomb.format.spec.metadata_file import metadata_bytes, write_metadata
+from icecomb.format.spec.metadata_file import check_table, metadata_bytes, write_metadata
 from icecomb.format.spec.partition import (
     UNPARTITIONED_PARTITION_SPEC,
     PartitionField,
     PartitionSpec,
 )
-from icecomb.format.spec.read_back import check_table
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
@@ -126,7 +125,7 @@ def test_only_what_a_commit_changed_is_read_back(monkeypatch):
     def counting(name, decode):
         return lambda raw: read.append(name) or decode(raw)
 
-    for table_of in (read_back._SHORT, read_back._LONG):
+    for table_of in (metadata_file._SHORT, metadata_file._LONG):
         for name, decode in dict(table_of).items():
             monkeypatch.setitem(table_of, name, counting(name, decode))
     check_table(appended(base, snapshot(200)), base)

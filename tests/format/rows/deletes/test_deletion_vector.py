@@ -28,12 +28,12 @@ from icecomb.format.input_limit import UNPACKED
 from icecomb.format.rows.deletes.deletion_vector import (
     BLOB_TYPE,
     DamagedVectorError,
+    VectorReader,
     decode_vector,
     encode_vector,
 )
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, positions_by_path
 from icecomb.format.rows.deletes.puffin_file import PuffinWriter
-from icecomb.format.rows.deletes.vector_reader import VectorReader
 from icecomb.format.rows.read.arrow_scan import ArrowScan
 from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.spec.metadata import new_table_metadata
