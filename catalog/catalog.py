@@ -24,8 +24,6 @@ from icecomb.format.property.property import shown
 from icecomb.format.spec.metadata import new_format_version
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import pyarrow as pa
     from typing_extensions import Self
 
@@ -65,12 +63,7 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

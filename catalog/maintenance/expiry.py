@@ -14,7 +14,6 @@ from icecomb.format.property.table_property import MIN_SNAPSHOTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -137,12 +136,7 @@ class SnapshotExpiry:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._is_open = False
         if kind is None and not self._is_tried:
             self.commit()

@@ -21,8 +21,6 @@ from icecomb.format.spec.change.update import Changes, update_table_metadata
 from icecomb.format.spec.snapshot import MAIN_BRANCH, is_ancestor
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import pyarrow as pa
     from typing_extensions import Self
 
@@ -198,12 +196,7 @@ class Transaction(RowOperations, MetadataOperations):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._ended:
             return
         if kind is None:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
     from icecomb.format.spec.change.update import Changes
@@ -64,12 +62,7 @@ class PendingUpdate(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._tried:
             return  # its files may be needed: only the commit knows the outcome
         if kind is None:
