@@ -23,7 +23,7 @@ def import_planning() -> None:
     """Import what planning needs."""
     import polars as pl
 
-    import icecomb.catalog.commit.static_pointer
+    import icecomb.catalog.hadoop.catalog
     import icecomb.format.expressions.sql.parser
     import icecomb.format.scan.scan_planner
     import icecomb.format.scan.table_scan

@@ -10,30 +10,120 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from icecomb.catalog.table.ref_change import DropRef, MakeRef, drop_ref, make_ref
 from icecomb.format.errors import ValidationError
 from icecomb.format.property.table_property import DISTRIBUTION_MODE
 from icecomb.format.spec.sort import NullOrder
 from icecomb.spark.partitioning import iceberg_transform
-from icecomb.spark.planner.statements.statement import (
-    AddPartitionField,
-    Column,
-    DropIdentifierFields,
-    DropPartitionField,
-    ReplacePartitionField,
-    SetIdentifierFields,
-    SetWriteOrder,
-    Statement,
-    Term,
-    WriteOrderKey,
-)
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.transaction import Transaction
     from icecomb.format.evolution.spec_update import UpdateSpec
     from icecomb.format.spec.transform import Transform
+
+
+Column = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A transform of columns, or a plain column.
+
+    Args:
+        transform: The name of the transform, ``identity`` for a plain column.
+        columns: The columns in its arguments, as name parts.
+        constants: Its other arguments.
+    """
+
+    transform: str
+    columns: tuple[Column, ...]
+    constants: tuple[Any, ...] = ()
+
+    def to_spark(self) -> dict[str, Any]:
+        """Return the term in the bridge's form of transforms."""
+        arguments = [{"value": constant} for constant in self.constants]
+        named = [{"column": list(column)} for column in self.columns]
+        return {"name": self.transform, "arguments": arguments + named}
+
+    @property
+    def plain_name(self) -> str | None:
+        """The term if it is one word, which may name a partition field; None otherwise."""
+        one_word = self.transform == "identity" and [len(c) for c in self.columns] == [1]
+        return self.columns[0][0] if one_word and not self.constants else None
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionField:
+    """``ADD PARTITION FIELD term [AS name]``."""
+
+    term: Term
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitionField:
+    """``DROP PARTITION FIELD term``."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacePartitionField:
+    """``REPLACE PARTITION FIELD term WITH replacement [AS name]``."""
+
+    term: Term
+    replacement: Term
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOrderKey:
+    """A sort key, with nulls first or last."""
+
+    term: Term
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetWriteOrder:
+    """``WRITE …``: the distribution and order of written rows.
+
+    Args:
+        distribution: The new value of ``write.distribution-mode``; None to leave it unchanged.
+        order: The sort order; unsorted without keys.
+    """
+
+    distribution: Literal["none", "hash", "range"] | None
+    order: tuple[WriteOrderKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetIdentifierFields:
+    """``SET IDENTIFIER FIELDS columns``."""
+
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropIdentifierFields:
+    """``DROP IDENTIFIER FIELDS columns``."""
+
+    columns: tuple[Column, ...]
+
+
+Statement = (
+    AddPartitionField
+    | DropPartitionField
+    | ReplacePartitionField
+    | SetWriteOrder
+    | SetIdentifierFields
+    | DropIdentifierFields
+    | MakeRef
+    | DropRef
+)
 
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from icecomb.catalog.table.ref_change import DropRef, MakeRef
 from icecomb.format.errors import ValidationError
-from icecomb.spark.planner.statements.change import parse_statement
-from icecomb.spark.planner.statements.statement import (
+from icecomb.spark.planner.statements.change import (
     AddPartitionField,
     DropIdentifierFields,
     DropPartitionField,
@@ -19,6 +18,7 @@ from icecomb.spark.planner.statements.statement import (
     SetWriteOrder,
     Term,
     WriteOrderKey,
+    parse_statement,
 )
 
 DAY = 86_400_000
