@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Container, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -59,6 +60,13 @@ POOLS = {
     "icecomb.format.storage.range_input": "it lives from the first read to the last",
 }
 """Modules that make threads for others' work, and why."""
+TWICE = {
+    "ListedFolder": "a listing by a migration, and one by a Spark session, which is a message",
+    "MapType": "Paimon's and Iceberg's",
+    "PartitionColumn": "a column of manifests, and one of a write by Spark, which is a message",
+    "Snapshot": "Paimon's and Iceberg's",
+}
+"""Names of classes that mean two things, and what."""
 PACKAGES = ("icecomb", "icecomb.format", "icecomb.catalog", "icecomb.spark")
 
 
@@ -110,6 +118,16 @@ def test_no_imports_go_in_a_circle_not_even_inside_functions_but_those_listed() 
         graph[source].add(target)
         assert _circle(graph), f"{source} -> {target} need not be listed"
         graph[source].remove(target)
+
+
+def test_the_name_of_a_class_means_one_thing() -> None:
+    names = Counter(
+        node.name
+        for path in _modules().values()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} == TWICE.keys()
 
 
 @pytest.mark.parametrize("folder", BETWEEN)

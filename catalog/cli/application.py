@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from icecomb.catalog.cli.completion import RefName, TableName
+from icecomb.catalog.cli.completion import RefName, TableArgument
 from icecomb.catalog.cli.output.output import FORMS, Output
 from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.catalog.cli.output.terminal import write_help, write_line
@@ -287,7 +287,7 @@ class _Commands(click.Group):
                 command.params.append(_OUTPUT)
             for parameter in command.params:
                 if parameter.name in {"table", "tables"} and cmd_name not in _OTHER_TABLES:
-                    parameter.type = TableName()
+                    parameter.type = TableArgument()
                 elif kinds := _REFS.get(parameter.name or ""):
                     parameter.type = RefName(*kinds)
                 elif parameter.name in {"name", "to"} and cmd_name in {"branch", "tag"}:

@@ -97,7 +97,7 @@ for _shell in (_Bash, _Zsh, _Fish):
     add_completion_class(_shell)
 
 
-class TableName(click.types.StringParamType):
+class TableArgument(click.types.StringParamType):
     """An argument that is a table: names are completed from the catalog, folders by the shell.
 
     A catalog that does not answer within a second, or that would have to be started, completes

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from icecomb.catalog.cli.application import Application
-from icecomb.catalog.cli.completion import TableName
+from icecomb.catalog.cli.completion import TableArgument
 from icecomb.format.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class _TableOrCommand(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         (table,) = (p for p in self.commands["list"].params if p.name == "table")
-        names = TableName().shell_complete(ctx, table, incomplete)
+        names = TableArgument().shell_complete(ctx, table, incomplete)
         return [*super().shell_complete(ctx, incomplete), *names]
 
 

@@ -43,7 +43,7 @@ class Selection(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class TopRows(Message):
+class AskedTopRows(Message):
     """The first rows of a sort order; only the first key, a top-level column, is given."""
 
     field_id: int
@@ -73,7 +73,7 @@ class PlanScan(Repeatable):
     hints: SplitHints
     changes: str | None
     limit: int | None
-    top: TopRows | None
+    top: AskedTopRows | None
     estimates_columns: bool
 
 
@@ -92,7 +92,7 @@ class DecidedFilters(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateFunction(Message):
+class AskedAggregate(Message):
     """An aggregate function of a query.
 
     Args:
@@ -115,7 +115,7 @@ class AggregateFiles(Repeatable):
 
     selection: Selection
     group_by: tuple[tuple[str, ...], ...]
-    functions: tuple[AggregateFunction, ...]
+    functions: tuple[AskedAggregate, ...]
 
 
 @dataclass(frozen=True, slots=True)

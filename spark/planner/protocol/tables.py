@@ -128,7 +128,7 @@ class TableDescription(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class TableDefinition(Message):
+class NewTable(Message):
     """The definition of a new table."""
 
     table: TableName
@@ -142,7 +142,7 @@ class CreateTable(Unrepeatable):
     """Request to create a table. Answer: `TableDescription`."""
 
     catalog: str
-    definition: TableDefinition
+    definition: NewTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class StageTable(Repeatable):
 
     catalog: str
     operation: str
-    definition: TableDefinition
+    definition: NewTable
 
 
 @dataclass(frozen=True, slots=True)

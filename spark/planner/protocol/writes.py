@@ -207,7 +207,7 @@ class DataLocation(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class SortField(Message):
+class WriteOrder(Message):
     """A field of the required sort order of rows."""
 
     transform: Any
@@ -278,8 +278,8 @@ class WriteInstructions(Message):
     location: DataLocation
     operation_id: str
     distribution: tuple[Any, ...]
-    ranges: tuple[SortField, ...]
-    ordering: tuple[SortField, ...]
+    ranges: tuple[WriteOrder, ...]
+    ordering: tuple[WriteOrder, ...]
     advisory_bytes: Long | None
     fanout: bool
     deletes: DeleteInstructions | None

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from icecomb.format.errors import ExpressionError, UnsupportedError, ValidationError
 from icecomb.format.expressions.bound import bound_references
 from icecomb.format.expressions.whole_partitions import selects_partitions
-from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction as Function
+from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
 from icecomb.format.spec.column_history import unlike_in_table
 from icecomb.format.spec.types import NANO_TYPES, LongType
 from icecomb.spark.planner.protocol.scans import (
     Aggregated,
     AggregateFiles,
-    AggregateFunction,
+    AskedAggregate,
     DecidedFilters,
     DecideFilters,
     Selection,
@@ -62,7 +62,7 @@ class PushDown:
         try:
             keys = [columns.shown(path) for path in request.group_by]
             asked = [
-                (Function(one.name), None if one.column is None else columns.asked(one))
+                (AggregateFunction(one.name), None if one.column is None else columns.asked(one))
                 for one in request.functions
             ]
         except (ValidationError, UnsupportedError, _OtherColumnError):
@@ -76,7 +76,9 @@ class PushDown:
         types = [
             *(column.field_type for column in keys),
             *(
-                LongType() if column is None or name is Function.COUNT else column.field_type
+                LongType()
+                if column is None or name is AggregateFunction.COUNT
+                else column.field_type
                 for name, column in asked
             ),
         ]
@@ -96,10 +98,14 @@ class _Columns:
         self._case_sensitive = case_sensitive
         self._downcast = state.downcasts
 
-    def asked(self, function: AggregateFunction) -> NestedField:
+    def asked(self, function: AskedAggregate) -> NestedField:
         """Find the column of a function, like `shown`; values are counted whatever their type."""
         path = function.column or ()
-        return self.find(path) if Function(function.name) is Function.COUNT else self.shown(path)
+        return (
+            self.find(path)
+            if AggregateFunction(function.name) is AggregateFunction.COUNT
+            else self.shown(path)
+        )
 
     def shown(self, path: Sequence[str]) -> NestedField:
         """Find a column by its path, like `find`, whose values Spark shows as they are.

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from icecomb.format.spec.partition import PartitionSpec
     from icecomb.format.spec.schema import Schema
     from icecomb.format.spec.sort import SortOrder
-    from icecomb.spark.planner.protocol.tables import TableDefinition, TableReference
+    from icecomb.spark.planner.protocol.tables import NewTable, TableReference
 
 
 class Tables:
@@ -439,7 +439,7 @@ _OF_OWN_FILES: Final = (
 
 
 def parsed_definition(
-    definition: TableDefinition,
+    definition: NewTable,
 ) -> tuple[tuple[str, ...], Schema, str | None, PartitionSpec, None, dict[str, str]]:
     """Convert a table definition to the arguments of `Catalog.create_table`.
 

@@ -28,7 +28,7 @@ from icecomb.format.spec.sort import NullOrder
 from icecomb.format.spec.transform import IdentityTransform, VoidTransform
 from icecomb.spark.partitioning import name_path, spark_transform, spark_transforms
 from icecomb.spark.planner.options import codec
-from icecomb.spark.planner.protocol.writes import SortField
+from icecomb.spark.planner.protocol.writes import WriteOrder
 from icecomb.spark.planner.table.tables import partition_struct
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class Layout:
     """
 
     distribution: tuple[Any, ...] = ()
-    ordering: tuple[SortField, ...] = ()
-    ranges: tuple[SortField, ...] = ()
+    ordering: tuple[WriteOrder, ...] = ()
+    ranges: tuple[WriteOrder, ...] = ()
     advisory_bytes: int | None = None
 
 
@@ -241,20 +241,20 @@ def _of_rows(metadata: TableMetadata, options: Options, mode: str) -> Layout:
     )
 
 
-def _order_in_task(metadata: TableMetadata, options: Options) -> tuple[SortField, ...]:
+def _order_in_task(metadata: TableMetadata, options: Options) -> tuple[WriteOrder, ...]:
     if _fans_out(metadata, options) and not metadata.sort_order().fields:
         return ()
     return _order(metadata)
 
 
-def _order(metadata: TableMetadata) -> tuple[SortField, ...]:
+def _order(metadata: TableMetadata) -> tuple[WriteOrder, ...]:
     return _order_of(metadata.schema(), metadata.spec(), metadata.sort_order())
 
 
-def _order_of(schema: Schema, spec: PartitionSpec, order: SortOrder) -> tuple[SortField, ...]:
+def _order_of(schema: Schema, spec: PartitionSpec, order: SortOrder) -> tuple[WriteOrder, ...]:
     """Return a sort order, preceded by the partition fields that it does not keep together."""
     before = [
-        SortField(spark_transform(transform, name_path(schema, source)), "asc", "first")
+        WriteOrder(spark_transform(transform, name_path(schema, source)), "asc", "first")
         for source, transform in _partitions_to_sort(spec, order)
     ]
     return (*before, *_sort_fields(schema, order))
@@ -287,9 +287,9 @@ def _partitions_to_sort(spec: PartitionSpec, order: SortOrder) -> list[tuple[int
     return left
 
 
-def _sort_fields(schema: Schema, order: SortOrder) -> Iterator[SortField]:
+def _sort_fields(schema: Schema, order: SortOrder) -> Iterator[WriteOrder]:
     for field in order.fields:
-        yield SortField(
+        yield WriteOrder(
             spark_transform(field.transform, name_path(schema, field.source_id)),
             field.direction.value,
             "last" if field.null_order is NullOrder.NULLS_LAST else "first",
@@ -339,5 +339,5 @@ def _column(name: str) -> dict[str, Any]:
     return spark_transform(IdentityTransform(), [name])
 
 
-def _ascending(*names: str) -> tuple[SortField, ...]:
-    return tuple(SortField(_column(name), "asc", "first") for name in names)
+def _ascending(*names: str) -> tuple[WriteOrder, ...]:
+    return tuple(WriteOrder(_column(name), "asc", "first") for name in names)

@@ -21,7 +21,7 @@ import pytest
 from icecomb.catalog import cli, load_catalog, loading
 from icecomb.catalog.cli import completion
 from icecomb.catalog.cli.application import icecomb
-from icecomb.catalog.cli.completion import TableName
+from icecomb.catalog.cli.completion import TableArgument
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -289,7 +289,7 @@ def names(incomplete: str, **given: Any) -> list[str]:
     context.params = given
     return [
         item.value
-        for item in TableName().shell_complete(context, click.Argument(["table"]), incomplete)
+        for item in TableArgument().shell_complete(context, click.Argument(["table"]), incomplete)
     ]
 
 

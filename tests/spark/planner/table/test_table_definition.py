@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
-from icecomb.spark.planner.protocol.tables import TableDefinition, TableName
+from icecomb.spark.planner.protocol.tables import NewTable, TableName
 from icecomb.spark.planner.table.tables import alter_table, parsed_definition
 
 
@@ -13,7 +13,7 @@ def properties(**given):
     schema = {"type": "struct", "fields": []}
     name = TableName(("db",), "t")
     said = {key.replace("__", "-").replace("_", "."): value for key, value in given.items()}
-    return parsed_definition(TableDefinition(name, schema, (), said))[-1]
+    return parsed_definition(NewTable(name, schema, (), said))[-1]
 
 
 def test_what_spark_says_beside_the_users_properties_is_left_out():

@@ -48,7 +48,7 @@ import org.icecomb.spark.planner.Protocol.Namespaces;
 import org.icecomb.spark.planner.Protocol.RenameTable;
 import org.icecomb.spark.planner.Protocol.Request;
 import org.icecomb.spark.planner.Protocol.StageTable;
-import org.icecomb.spark.planner.Protocol.TableDefinition;
+import org.icecomb.spark.planner.Protocol.NewTable;
 import org.icecomb.spark.planner.Protocol.TableDescription;
 import org.icecomb.spark.planner.Protocol.TableExists;
 import org.icecomb.spark.planner.Protocol.TableName;
@@ -166,7 +166,7 @@ abstract class BaseCatalog
   @Override
   public Table createTable(
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
-    TableDefinition definition = definition(table, schema, partitions, properties);
+    NewTable definition = definition(table, schema, partitions, properties);
     return described(table, catalog -> new CreateTable(catalog, definition));
   }
 
@@ -235,15 +235,15 @@ abstract class BaseCatalog
       StructType schema,
       Transform[] partitions,
       Map<String, String> properties) {
-    TableDefinition definition = definition(table, schema, partitions, properties);
+    NewTable definition = definition(table, schema, partitions, properties);
     IcecombTable staged =
         described(table, catalog -> new StageTable(catalog, operation, definition));
     return new IcecombStagedTable(session, table, staged);
   }
 
-  private static TableDefinition definition(
+  private static NewTable definition(
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties) {
-    return new TableDefinition(
+    return new NewTable(
         name(table),
         Schemas.toJson(Schemas.visible(schema)),
         Transforms.toJson(partitions),

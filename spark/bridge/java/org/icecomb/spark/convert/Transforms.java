@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.icecomb.spark.planner.Json;
-import org.icecomb.spark.planner.Protocol.SortField;
+import org.icecomb.spark.planner.Protocol.WriteOrder;
 
 /** Conversion of partition transforms and sort orders between Spark and the planner's JSON. */
 public final class Transforms {
@@ -88,9 +88,9 @@ public final class Transforms {
     };
   }
 
-  public static SortOrder[] ordering(List<SortField> ordering) {
+  public static SortOrder[] ordering(List<WriteOrder> ordering) {
     List<SortOrder> result = new ArrayList<>();
-    for (SortField order : ordering) {
+    for (WriteOrder order : ordering) {
       boolean ascending = order.direction().equals("asc");
       boolean nullsFirst = order.nulls().equals("first");
       result.add(

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
-import org.icecomb.spark.planner.Protocol.AggregateFunction;
+import org.icecomb.spark.planner.Protocol.AskedAggregate;
 
 /**
  * The aggregates of a query that the planner may be able to compute.
@@ -24,7 +24,7 @@ import org.icecomb.spark.planner.Protocol.AggregateFunction;
  * @param schema the columns of the answer: those of the groups, then one column per function
  */
 record AggregateQuestion(
-    List<List<String>> groupBy, List<AggregateFunction> functions, StructType schema) {
+    List<List<String>> groupBy, List<AskedAggregate> functions, StructType schema) {
 
   /**
    * @param table the schema of the table
@@ -32,7 +32,7 @@ record AggregateQuestion(
    */
   static AggregateQuestion of(Aggregation aggregation, StructType table) {
     List<List<String>> groupBy = new ArrayList<>();
-    List<AggregateFunction> functions = new ArrayList<>();
+    List<AskedAggregate> functions = new ArrayList<>();
     StructType schema = new StructType();
     for (Expression expression : aggregation.groupByExpressions()) {
       List<String> path = path(expression);
@@ -44,7 +44,7 @@ record AggregateQuestion(
       schema = schema.add(String.join(".", path), column.dataType());
     }
     for (AggregateFunc asked : aggregation.aggregateExpressions()) {
-      AggregateFunction function = function(asked);
+      AskedAggregate function = function(asked);
       if (function == null) {
         return null;
       }
@@ -61,14 +61,14 @@ record AggregateQuestion(
   }
 
   /** The name of an answer's column in plans. */
-  private static String name(AggregateFunction function) {
+  private static String name(AskedAggregate function) {
     String column = function.column() == null ? "*" : String.join(".", function.column());
     return function.name() + "(" + column + ")";
   }
 
-  private static AggregateFunction function(AggregateFunc asked) {
+  private static AskedAggregate function(AggregateFunc asked) {
     if (asked instanceof CountStar) {
-      return new AggregateFunction("count", null);
+      return new AskedAggregate("count", null);
     }
     if (asked instanceof Count count) {
       return count.isDistinct() ? null : function("count", count.column());
@@ -79,9 +79,9 @@ record AggregateQuestion(
     return asked instanceof Max max ? function("max", max.column()) : null;
   }
 
-  private static AggregateFunction function(String name, Expression column) {
+  private static AskedAggregate function(String name, Expression column) {
     List<String> path = path(column);
-    return path == null ? null : new AggregateFunction(name, path);
+    return path == null ? null : new AskedAggregate(name, path);
   }
 
   private static List<String> path(Expression expression) {

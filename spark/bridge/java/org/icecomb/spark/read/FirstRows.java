@@ -6,14 +6,14 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.types.StructType;
 import org.icecomb.spark.convert.Schemas;
-import org.icecomb.spark.planner.Protocol.TopRows;
+import org.icecomb.spark.planner.Protocol.AskedTopRows;
 
 /**
  * The rows needed by a query that sorts them and takes the first.
  *
  * @param column the first key of the order
  */
-record FirstRows(String column, TopRows rows) {
+record FirstRows(String column, AskedTopRows rows) {
 
   /**
    * @param schema the schema of the table
@@ -32,7 +32,7 @@ record FirstRows(String column, TopRows rows) {
     boolean descending = orders[0].direction() == SortDirection.DESCENDING;
     boolean nullsFirst = orders[0].nullOrdering() == NullOrdering.NULLS_FIRST;
     int id = Schemas.id(schema.apply(column));
-    return new FirstRows(column, new TopRows(id, descending, nullsFirst, count));
+    return new FirstRows(column, new AskedTopRows(id, descending, nullsFirst, count));
   }
 
   @Override
