@@ -69,26 +69,21 @@ _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 
 
 class HadoopPointer:
-    """The `MetadataPointer` of a file-system table; `folder` has no trailing slash."""
+    """The `MetadataPointer` of a file-system table; `folder` has no trailing slash.
+
+    Attributes:
+        name: The table's name, for messages.
+        properties: The properties of the catalog.
+    """
 
     def __init__(self, io: FileIO, folder: str, name: str, properties: Mapping[str, str]) -> None:
         self._io = io
         self._folder = folder
-        self._name = name
-        self._properties = properties
+        self.name = name
+        self.properties = properties
         self._files = VersionFiles(io, folder)
         self._locks: tuple[ProcessLock, Tickets] | None = None
         self._seen: TableMetadata | None = None
-
-    @property
-    def name(self) -> str:
-        """The table's name, for messages."""
-        return self._name
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties of the catalog."""
-        return self._properties
 
     def check_writable(self, metadata: TableMetadata) -> None:
         """Implement `MetadataPointer.check_writable`; refuse a dropped table.
@@ -96,7 +91,7 @@ class HadoopPointer:
         Writing to it would create its folder again. A ``lock-impl`` that names a Java class, and
         storage that replaces files, are refused, too.
         """
-        check_commit_allowed(self._name, metadata)
+        check_commit_allowed(self.name, metadata)
         self._check_lock()
         self._check_storage(self._files.folder)
         if metadata is self._seen and self._storage.has_slow_requests:
@@ -117,12 +112,12 @@ class HadoopPointer:
             return
         newest = f"{self._files.folder}/{(self._files.newest() or '').rpartition('/')[2]}"
         raise ValidationError(
-            f"Files of {self._name} cannot be deleted from here: its folder is {self._folder}, but "
+            f"Files of {self.name} cannot be deleted from here: its folder is {self._folder}, but "
             f"its metadata names {location}, whose files may be needed by a table there",
             hint=f"Open {location} instead if that is this table by another path; else make this "
             f"one independent: {shell_command('table', 'relocate', newest)} --to <another folder> "
             "--copy.",
-            table=self._name,
+            table=self.name,
             path=location,
         )
 
@@ -150,9 +145,9 @@ class HadoopPointer:
         if other is None:
             raise self._missing()
         raise NoSuchIcebergTableError(
-            f"{self._name} is not a file-system table: {other} belongs to a catalog",
+            f"{self.name} is not a file-system table: {other} belongs to a catalog",
             hint="Open it by that catalog, or open the metadata file itself to read it.",
-            table=self._name,
+            table=self.name,
             path=other,
         )
 
@@ -167,7 +162,7 @@ class HadoopPointer:
         from icecomb.format.property.table_property import METADATA_DELETE_AFTER_COMMIT
 
         location = self.locate()
-        self._files.check_unambiguous(location, self._name)
+        self._files.check_unambiguous(location, self.name)
         metadata = read_metadata(self._io, location)
         if METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             newest = self._files.behind_a_gap(location)
@@ -186,16 +181,16 @@ class HadoopPointer:
         self._check_lock()
         if METADATA_PATH.key in metadata.properties:
             raise ValidationError(
-                f"{self._name}: a file-system table cannot have {METADATA_PATH.key}",
+                f"{self.name}: a file-system table cannot have {METADATA_PATH.key}",
                 hint="Its metadata is found in its own folder only; remove the property.",
-                table=self._name,
+                table=self.name,
             )
         if base is not None and base.metadata.location != metadata.location:
             raise ValidationError(
-                f"{self._name}: the location of a file-system table cannot be changed from "
+                f"{self.name}: the location of a file-system table cannot be changed from "
                 f"{base.metadata.location} to {metadata.location}",
                 hint="Create a table at the other location and copy the rows into it.",
-                table=self._name,
+                table=self.name,
             )
         if base is not None:
             check_new_data_folder(self, self._io, base.metadata, metadata)
@@ -236,11 +231,11 @@ class HadoopPointer:
     def queue(self, held: Holding, base: MetadataVersion | None = None) -> bool:
         """Implement `MetadataPointer.queue`; on local folders, also among processes."""
         lock = fair_lock((HadoopPointer, self._folder))
-        timeout_s = FOLDER_LOCK_TIMEOUT.of(self._properties) / 1000
-        waited = lock.take(held, self._name, timeout_s, FOLDER_LOCK_TIMEOUT.key)
+        timeout_s = FOLDER_LOCK_TIMEOUT.of(self.properties) / 1000
+        waited = lock.take(held, self.name, timeout_s, FOLDER_LOCK_TIMEOUT.key)
         if self._locks is None:
-            patience_s = FOLDER_LOCK_PATIENCE.of(self._properties) / 1000
-            interval_s = FOLDER_LOCK_INTERVAL.of(self._properties) / 1000
+            patience_s = FOLDER_LOCK_PATIENCE.of(self.properties) / 1000
+            interval_s = FOLDER_LOCK_INTERVAL.of(self.properties) / 1000
             patience = Patience(self._files.newest, patience_s, timeout_s)
             self._locks = (
                 ProcessLock(self._io, self._folder, patience),
@@ -265,32 +260,32 @@ class HadoopPointer:
 
     def _check_lock(self) -> None:
         """Refuse a lock that others may rely on, as Iceberg's ``HadoopCatalog`` takes it."""
-        named = LOCK_IMPL.of(self._properties)
+        named = LOCK_IMPL.of(self.properties)
         if named not in _NO_LOCK:
             raise UnsupportedError(
-                f"{self._name}: {LOCK_IMPL} is {named}, a Java class: icecomb cannot take "
+                f"{self.name}: {LOCK_IMPL} is {named}, a Java class: icecomb cannot take "
                 "that lock, and would write without it",
                 hint=f"Leave {LOCK_IMPL} out for icecomb if all writers publish by a rename that "
                 "replaces nothing, as on HDFS, or let Iceberg Java write; reading needs no lock.",
-                table=self._name,
+                table=self.name,
             )
 
     def _check_storage(self, folder: str) -> None:
         """Refuse storage where two concurrent commits may both succeed, and one is lost."""
         if not self._io.replaces_nothing(folder):
             raise UnsupportedError(
-                f"{self._name}: the store of {folder} replaces objects despite a conditional write "
+                f"{self.name}: the store of {folder} replaces objects despite a conditional write "
                 "(If-None-Match: *): of two commits at once one would be lost",
                 hint="Keep the table in a metastore, or update the store's software.",
-                table=self._name,
+                table=self.name,
             )
 
     def _missing(self) -> NoSuchTableError:
         return NoSuchTableError(
-            f"There is no table {self._name}",
+            f"There is no table {self.name}",
             hint="Check the name: a table is a folder with metadata/v1.metadata.json or "
             "later ones.",
-            table=self._name,
+            table=self.name,
         )
 
     def _overtaken(self, expected: MetadataVersion | None, new: MetadataVersion) -> Conflict | None:
@@ -306,7 +301,7 @@ class HadoopPointer:
             lambda: self._files.find(version, but=new.location),
             lambda: self._beyond(version),
             # a writer that continues from one of two bases hides the other
-            lambda: self._files.check_unambiguous(expected.location, self._name),
+            lambda: self._files.check_unambiguous(expected.location, self.name),
         )
         if next(looked) is None:
             return Conflict("another writer was first: its base is gone", self._files.newest())
@@ -375,7 +370,7 @@ class HadoopPointer:
         gone = NoSuchFileError(
             f"Files after {expected.location} were deleted during the commit",
             hint="Load the table again and check whether it has the change before repeating it.",
-            table=self._name,
+            table=self.name,
             path=expected.location,
         )
         return Unknown(gone.message, newest, gone)

@@ -49,7 +49,7 @@ class EntryPointer(ABC, Generic[V]):
         self._database = database
         self._table = table
         self._io = io
-        self._properties = properties
+        self.properties = properties
         self._read: tuple[V, HiveTable, float] | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -60,11 +60,6 @@ class EntryPointer(ABC, Generic[V]):
     def name(self) -> str:
         """The name as ``db.table``."""
         return self.change.name
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties of the catalog."""
-        return self._properties
 
     @abstractmethod
     def load(self) -> V:

@@ -90,8 +90,8 @@ class HivePointer(EntryPointer[MetadataVersion]):
             self._table,
             new.metadata,
             new.location,
-            self._properties,
-            owner=current_user(self._properties),
+            self.properties,
+            owner=current_user(self.properties),
         )
         self._named = naming(made)
         return made
@@ -100,7 +100,7 @@ class HivePointer(EntryPointer[MetadataVersion]):
         self, entry: HiveTable, expected: MetadataVersion, new: MetadataVersion
     ) -> HiveTable:
         check_not_encrypted(entry)
-        altered = pointed(entry, expected.metadata, new.metadata, new.location, self._properties)
+        altered = pointed(entry, expected.metadata, new.metadata, new.location, self.properties)
         if self.keeps_folders:
             altered = with_folders_of(altered, entry)
         self._named = naming(altered)

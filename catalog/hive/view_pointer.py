@@ -156,20 +156,20 @@ class HiveViewPointer(EntryPointer[ViewMetadataVersion]):
         blank = HiveTable(
             database=self._database,
             name=self._table,
-            owner=new.metadata.properties.get(OWNER, current_user(self._properties)),
+            owner=new.metadata.properties.get(OWNER, current_user(self.properties)),
             create_time=now,
             last_access_time=now,
             retention=_NO_RETENTION,
             table_type="VIRTUAL_VIEW",
         )
-        made = _pointed(blank, None, new, self._properties)
+        made = _pointed(blank, None, new, self.properties)
         self._named = naming(made)
         return made
 
     def altered(
         self, entry: HiveTable, expected: ViewMetadataVersion, new: ViewMetadataVersion
     ) -> HiveTable:
-        altered = _pointed(entry, expected.metadata, new, self._properties)
+        altered = _pointed(entry, expected.metadata, new, self.properties)
         self._named = naming(altered)
         return altered
 
