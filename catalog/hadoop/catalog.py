@@ -58,207 +58,6 @@ if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
 
 
-class StaticPointer:
-    """A `MetadataPointer` that always points to one file."""
-
-    def __init__(self, io: FileIO, location: str) -> None:
-        self._io = io
-        self._location = location
-
-    @property
-    def name(self) -> str:
-        """The file's location."""
-        return self._location
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties of the storage."""
-        return self._io.properties
-
-    def check_writable(self, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
-        """Refuse every table, as `MetadataPointer.check_writable`."""
-        raise UnsupportedError(
-            f"{self._location} was opened as a metadata file: such a table can only be read",
-            hint="Open the table by its catalog, or by its folder, to change it.",
-            path=self._location,
-        )
-
-    def check_deletable(self, metadata: TableMetadata) -> NoReturn:
-        """Refuse, as `check_writable`."""
-        self.check_writable(metadata)
-
-    def own_folders(self) -> Sequence[str]:
-        """Implement `WriteGuard.own_folders`: there is only the folder that the file is in."""
-        return (table_folder(self._location),)
-
-    def load(self) -> MetadataVersion:
-        """Implement `MetadataPointer.load`."""
-        from icecomb.format.spec.metadata_file import read_metadata
-
-        return MetadataVersion(self._location, read_metadata(self._io, self._location))
-
-    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
-        """Refuse, as `check_writable`."""
-        self.check_writable(metadata)
-
-    def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> NoReturn:  # noqa: ARG002
-        """Refuse, as `check_writable`."""
-        self.check_writable(new.metadata)
-
-    def discard(self, new: MetadataVersion) -> None:
-        """Implement `MetadataPointer.discard`: nothing is ever staged."""
-
-    def queue(self, held: Holding, base: MetadataVersion | None = None) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.queue`: there is nothing to wait for."""
-        return False
-
-    def wait_in_queue(self, base: MetadataVersion) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.wait_in_queue`: there is no queue."""
-        return False
-
-    def exclusive(self, held: Holding, metadata: Described) -> bool:  # noqa: ARG002
-        """Implement `MetadataPointer.exclusive`: there are no locks."""
-        return False
-
-
-_SHOWN: Final = 3
-
-
-class TableFolder:
-    """The files of a table's folder, listed once, before anything is deleted.
-
-    ValidationError is raised if there are files that other tables may need, or a folder that cannot
-    be deleted; the metadata is None if unreadable.
-    """
-
-    def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
-        self._io = io
-        self._folder = folder
-        self._name = name
-        self._files = [status.location for status in io.list(folder)]
-        if metadata is not None:
-            location = metadata.location.rstrip("/")
-            if not Spelling(io.properties).are_same(folder, location):
-                # it was registered from elsewhere: its files are those of the table stored there
-                metadata = None
-            elif self._is_linked(location):
-                raise self._refusal(
-                    f"by a link, its folder {folder} is that of the table at {location}",
-                    "drop that one by its own name or location; to lose this name only, remove "
-                    "the link",
-                    location,
-                )
-        self._metadata = metadata
-        self._check_tables()
-        self._check_files()
-        if kept := io.undeletable_folder(folder):
-            raise self._refusal(
-                f"{kept} has snapshots of HDFS, which keep the folder and the name",
-                "delete the snapshots (hdfs dfs -deleteSnapshot) first",
-                kept,
-            )
-
-    def delete(self) -> None:
-        """Delete the table: rows first, the newest version last, and the folder."""
-        if self._metadata is not None:
-            here = frozenset(self._files)
-            purge_files(
-                self._io,
-                self._metadata,
-                (self._folder,),
-                lambda batch: [one for one in batch if one not in here],
-            )
-        numbers = {name: version_of(name) for name in self._files}
-        last = sorted((number, name) for name, number in numbers.items() if number is not None)
-        older = [name for number, name in last if number < last[-1][0]]
-        self._io.delete(name for name, number in numbers.items() if number is None)
-        # an older version that outlived the newest would be read as the table
-        self._io.delete(older)
-        self._io.delete(name for _, name in last[len(older) :])
-        self._delete_folders()
-
-    def _is_linked(self, location: str) -> bool:
-        """Return whether a link leads to the folder, which the table itself calls otherwise."""
-        properties = self._io.properties
-        folder, own = plain_texts([self._folder, location], properties)
-        return folder != own and linked_texts([folder], properties) != [folder]
-
-    def _check_tables(self) -> None:
-        for location in self._files:
-            if not location.endswith(METADATA_SUFFIXES):
-                continue
-            if location.rpartition("/")[0] != f"{self._folder}/metadata":
-                raise self._refusal(
-                    f"another table is in its folder: {location}",
-                    "drop or move that table first",
-                    location,
-                )
-            file = location.rpartition("/")[2]
-            if version_of(file) is None and not UNPUBLISHED.fullmatch(file):
-                raise self._refusal(
-                    f"its folder is also that of a table of another catalog: {location}",
-                    "drop it there, without purging; if no catalog has it, delete the "
-                    "metadata files that are not named v<number> first",
-                    location,
-                )
-
-    def _check_files(self) -> None:
-        own = [f"{self._folder}/{name}/" for name in ("data", "metadata")]
-        properties = self._metadata.properties if self._metadata is not None else {}
-        for place in (DATA_PATH, OBJECT_STORE_PATH, FOLDER_STORAGE_PATH):
-            named = place.of(properties)
-            if named and named.startswith(f"{self._folder}/"):
-                own.append(f"{named.rstrip('/')}/")
-        others = [
-            location
-            for location in self._files
-            if not location.startswith(tuple(own))
-            and not location.rpartition("/")[2].startswith(("_", "."))
-        ]
-        if not others:
-            return
-        foreign = dict(zip(self._plain(others), others, strict=True))
-        if self._metadata is not None:
-            for batch in reachable_files(self._io, self._metadata):
-                for plain in self._plain(batch):
-                    foreign.pop(plain, None)
-        if foreign:
-            found = sorted(foreign.values())
-            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            raise self._refusal(
-                f"in its folder are files that are not its own: {', '.join(found[:_SHOWN])}{more}",
-                "move them elsewhere, or delete them, first",
-                found[0],
-            )
-
-    def _refusal(self, found: str, way_out: str, path: str) -> ValidationError:
-        return ValidationError(
-            f"{self._name} cannot be dropped: {found}",
-            hint=f"{way_out}; nothing was deleted.",
-            table=self._name,
-            path=path,
-        )
-
-    def _plain(self, locations: list[str]) -> list[str]:
-        return plain_texts(locations, self._io.properties, any_cluster=True)
-
-    def _delete_folders(self) -> None:
-        for folder in self._io.folder_tree(self._folder):
-            problem = (
-                f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
-                "written to it meanwhile"
-            )
-            hint = "The table is gone; check the folder and delete it by hand."
-            try:
-                deleted = self._io.delete_folder(folder)
-            except NoSuchFileError:
-                continue
-            except FileIOError as error:
-                deleted, problem, hint = False, error.message, f"{hint} {error.hint}"
-            if not deleted:
-                raise FileIOError(problem, hint=hint, path=folder)
-
-
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _OWNER: Final = {"owner"}
 """Property in which Spark names a namespace's creator; for a folder the file system knows it."""
@@ -669,3 +468,204 @@ def _no_properties(parts: Identifier) -> IcecombError:
         f"Namespace {'.'.join(parts)} is a folder: it cannot have properties",
         hint="Leave them out, or use a catalog with a metastore.",
     )
+
+
+class StaticPointer:
+    """A `MetadataPointer` that always points to one file."""
+
+    def __init__(self, io: FileIO, location: str) -> None:
+        self._io = io
+        self._location = location
+
+    @property
+    def name(self) -> str:
+        """The file's location."""
+        return self._location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the storage."""
+        return self._io.properties
+
+    def check_writable(self, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
+        """Refuse every table, as `MetadataPointer.check_writable`."""
+        raise UnsupportedError(
+            f"{self._location} was opened as a metadata file: such a table can only be read",
+            hint="Open the table by its catalog, or by its folder, to change it.",
+            path=self._location,
+        )
+
+    def check_deletable(self, metadata: TableMetadata) -> NoReturn:
+        """Refuse, as `check_writable`."""
+        self.check_writable(metadata)
+
+    def own_folders(self) -> Sequence[str]:
+        """Implement `WriteGuard.own_folders`: there is only the folder that the file is in."""
+        return (table_folder(self._location),)
+
+    def load(self) -> MetadataVersion:
+        """Implement `MetadataPointer.load`."""
+        from icecomb.format.spec.metadata_file import read_metadata
+
+        return MetadataVersion(self._location, read_metadata(self._io, self._location))
+
+    def stage(self, base: MetadataVersion | None, metadata: TableMetadata) -> NoReturn:  # noqa: ARG002
+        """Refuse, as `check_writable`."""
+        self.check_writable(metadata)
+
+    def swap(self, expected: MetadataVersion | None, new: MetadataVersion) -> NoReturn:  # noqa: ARG002
+        """Refuse, as `check_writable`."""
+        self.check_writable(new.metadata)
+
+    def discard(self, new: MetadataVersion) -> None:
+        """Implement `MetadataPointer.discard`: nothing is ever staged."""
+
+    def queue(self, held: Holding, base: MetadataVersion | None = None) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.queue`: there is nothing to wait for."""
+        return False
+
+    def wait_in_queue(self, base: MetadataVersion) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.wait_in_queue`: there is no queue."""
+        return False
+
+    def exclusive(self, held: Holding, metadata: Described) -> bool:  # noqa: ARG002
+        """Implement `MetadataPointer.exclusive`: there are no locks."""
+        return False
+
+
+_SHOWN: Final = 3
+
+
+class TableFolder:
+    """The files of a table's folder, listed once, before anything is deleted.
+
+    ValidationError is raised if there are files that other tables may need, or a folder that cannot
+    be deleted; the metadata is None if unreadable.
+    """
+
+    def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
+        self._io = io
+        self._folder = folder
+        self._name = name
+        self._files = [status.location for status in io.list(folder)]
+        if metadata is not None:
+            location = metadata.location.rstrip("/")
+            if not Spelling(io.properties).are_same(folder, location):
+                # it was registered from elsewhere: its files are those of the table stored there
+                metadata = None
+            elif self._is_linked(location):
+                raise self._refusal(
+                    f"by a link, its folder {folder} is that of the table at {location}",
+                    "drop that one by its own name or location; to lose this name only, remove "
+                    "the link",
+                    location,
+                )
+        self._metadata = metadata
+        self._check_tables()
+        self._check_files()
+        if kept := io.undeletable_folder(folder):
+            raise self._refusal(
+                f"{kept} has snapshots of HDFS, which keep the folder and the name",
+                "delete the snapshots (hdfs dfs -deleteSnapshot) first",
+                kept,
+            )
+
+    def delete(self) -> None:
+        """Delete the table: rows first, the newest version last, and the folder."""
+        if self._metadata is not None:
+            here = frozenset(self._files)
+            purge_files(
+                self._io,
+                self._metadata,
+                (self._folder,),
+                lambda batch: [one for one in batch if one not in here],
+            )
+        numbers = {name: version_of(name) for name in self._files}
+        last = sorted((number, name) for name, number in numbers.items() if number is not None)
+        older = [name for number, name in last if number < last[-1][0]]
+        self._io.delete(name for name, number in numbers.items() if number is None)
+        # an older version that outlived the newest would be read as the table
+        self._io.delete(older)
+        self._io.delete(name for _, name in last[len(older) :])
+        self._delete_folders()
+
+    def _is_linked(self, location: str) -> bool:
+        """Return whether a link leads to the folder, which the table itself calls otherwise."""
+        properties = self._io.properties
+        folder, own = plain_texts([self._folder, location], properties)
+        return folder != own and linked_texts([folder], properties) != [folder]
+
+    def _check_tables(self) -> None:
+        for location in self._files:
+            if not location.endswith(METADATA_SUFFIXES):
+                continue
+            if location.rpartition("/")[0] != f"{self._folder}/metadata":
+                raise self._refusal(
+                    f"another table is in its folder: {location}",
+                    "drop or move that table first",
+                    location,
+                )
+            file = location.rpartition("/")[2]
+            if version_of(file) is None and not UNPUBLISHED.fullmatch(file):
+                raise self._refusal(
+                    f"its folder is also that of a table of another catalog: {location}",
+                    "drop it there, without purging; if no catalog has it, delete the "
+                    "metadata files that are not named v<number> first",
+                    location,
+                )
+
+    def _check_files(self) -> None:
+        own = [f"{self._folder}/{name}/" for name in ("data", "metadata")]
+        properties = self._metadata.properties if self._metadata is not None else {}
+        for place in (DATA_PATH, OBJECT_STORE_PATH, FOLDER_STORAGE_PATH):
+            named = place.of(properties)
+            if named and named.startswith(f"{self._folder}/"):
+                own.append(f"{named.rstrip('/')}/")
+        others = [
+            location
+            for location in self._files
+            if not location.startswith(tuple(own))
+            and not location.rpartition("/")[2].startswith(("_", "."))
+        ]
+        if not others:
+            return
+        foreign = dict(zip(self._plain(others), others, strict=True))
+        if self._metadata is not None:
+            for batch in reachable_files(self._io, self._metadata):
+                for plain in self._plain(batch):
+                    foreign.pop(plain, None)
+        if foreign:
+            found = sorted(foreign.values())
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            raise self._refusal(
+                f"in its folder are files that are not its own: {', '.join(found[:_SHOWN])}{more}",
+                "move them elsewhere, or delete them, first",
+                found[0],
+            )
+
+    def _refusal(self, found: str, way_out: str, path: str) -> ValidationError:
+        return ValidationError(
+            f"{self._name} cannot be dropped: {found}",
+            hint=f"{way_out}; nothing was deleted.",
+            table=self._name,
+            path=path,
+        )
+
+    def _plain(self, locations: list[str]) -> list[str]:
+        return plain_texts(locations, self._io.properties, any_cluster=True)
+
+    def _delete_folders(self) -> None:
+        for folder in self._io.folder_tree(self._folder):
+            problem = (
+                f"Cannot delete {folder}: it is not empty. Links are in it, or something was "
+                "written to it meanwhile"
+            )
+            hint = "The table is gone; check the folder and delete it by hand."
+            try:
+                deleted = self._io.delete_folder(folder)
+            except NoSuchFileError:
+                continue
+            except FileIOError as error:
+                deleted, problem, hint = False, error.message, f"{hint} {error.hint}"
+            if not deleted:
+                raise FileIOError(problem, hint=hint, path=folder)

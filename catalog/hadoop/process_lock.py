@@ -44,6 +44,94 @@ if TYPE_CHECKING:
     from icecomb.format.storage.file_system import FolderLock
 
 
+_POLL_S: Final = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Limits of waiting for other processes.
+
+    Attributes:
+        state: Returns a value that changes with every commit.
+        patience_s: Seconds to wait for one process that does not commit.
+        limit_s: Seconds to wait for all.
+    """
+
+    state: Callable[[], object]
+    patience_s: float
+    limit_s: float
+
+    def limit(self) -> float:
+        """Return the latest end of a wait that begins now, on the monotonic clock."""
+        return time.monotonic() + self.limit_s
+
+    def wait(self, ready: Callable[[], bool], limit: float, pauses: Iterable[float]) -> bool:
+        """Wait until ``ready`` is true; return whether it is.
+
+        Args:
+            limit: The end of the wait, from `limit`.
+            pauses: Seconds between two checks.
+        """
+        if ready():
+            return True
+        seen, until = self.state(), time.monotonic() + self.patience_s
+        for seconds in pauses:
+            now = time.monotonic()
+            if now > limit:
+                return False
+            if now > until:
+                found = self.state()
+                if found == seen:
+                    return False
+                seen, until = found, now + self.patience_s
+            pause(seconds)
+            if ready():
+                return True
+        return False
+
+
+class ProcessLock:
+    """The queue of processes for one table.
+
+    A process that exceeds the limits of waiting is not waited for again as long as it holds the
+    lock.
+    """
+
+    def __init__(self, io: FileIO, folder: str, patience: Patience) -> None:
+        self._io = io
+        self._folder = folder
+        self._patience = patience
+        self._stuck = False
+
+    def take(self, held: Holding) -> bool:
+        """Hold the inner lock until `held` ends; return whether folders can be locked here."""
+        try:
+            room = self._lock(held, f"{self._folder}/metadata")
+            if room is None:
+                return False
+            with Holding() as outer, outer:
+                door = self._lock(outer, self._folder)
+                if door is None:
+                    return False
+                limit = self._patience.limit()
+                self._stuck = not (self._wait(door, limit) and self._wait(room, limit))
+        except IcecombError:  # the folder does not exist yet, or its storage cannot lock
+            return False
+        return True
+
+    def _lock(self, held: Holding, folder: str) -> FolderLock | None:
+        lock = self._io.folder_lock(folder)
+        if lock is not None:
+            held.add(lock.close)
+        return lock
+
+    def _wait(self, lock: FolderLock, limit: float) -> bool:
+        """Wait for a lock; return whether it is held."""
+        if self._stuck:
+            return lock.acquire()
+        return self._patience.wait(lock.acquire, limit, repeat(_POLL_S))
+
+
 WAITING: Final = "_icecomb_waiting"
 """The folder of tickets, in the table's ``metadata``; it exists only while a writer waits."""
 
@@ -149,91 +237,3 @@ class Tickets:
 
 def _order(ticket: str) -> tuple[int, str]:
     return int(ticket.partition(".")[0]), ticket
-
-
-_POLL_S: Final = 0.002
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Limits of waiting for other processes.
-
-    Attributes:
-        state: Returns a value that changes with every commit.
-        patience_s: Seconds to wait for one process that does not commit.
-        limit_s: Seconds to wait for all.
-    """
-
-    state: Callable[[], object]
-    patience_s: float
-    limit_s: float
-
-    def limit(self) -> float:
-        """Return the latest end of a wait that begins now, on the monotonic clock."""
-        return time.monotonic() + self.limit_s
-
-    def wait(self, ready: Callable[[], bool], limit: float, pauses: Iterable[float]) -> bool:
-        """Wait until ``ready`` is true; return whether it is.
-
-        Args:
-            limit: The end of the wait, from `limit`.
-            pauses: Seconds between two checks.
-        """
-        if ready():
-            return True
-        seen, until = self.state(), time.monotonic() + self.patience_s
-        for seconds in pauses:
-            now = time.monotonic()
-            if now > limit:
-                return False
-            if now > until:
-                found = self.state()
-                if found == seen:
-                    return False
-                seen, until = found, now + self.patience_s
-            pause(seconds)
-            if ready():
-                return True
-        return False
-
-
-class ProcessLock:
-    """The queue of processes for one table.
-
-    A process that exceeds the limits of waiting is not waited for again as long as it holds the
-    lock.
-    """
-
-    def __init__(self, io: FileIO, folder: str, patience: Patience) -> None:
-        self._io = io
-        self._folder = folder
-        self._patience = patience
-        self._stuck = False
-
-    def take(self, held: Holding) -> bool:
-        """Hold the inner lock until `held` ends; return whether folders can be locked here."""
-        try:
-            room = self._lock(held, f"{self._folder}/metadata")
-            if room is None:
-                return False
-            with Holding() as outer, outer:
-                door = self._lock(outer, self._folder)
-                if door is None:
-                    return False
-                limit = self._patience.limit()
-                self._stuck = not (self._wait(door, limit) and self._wait(room, limit))
-        except IcecombError:  # the folder does not exist yet, or its storage cannot lock
-            return False
-        return True
-
-    def _lock(self, held: Holding, folder: str) -> FolderLock | None:
-        lock = self._io.folder_lock(folder)
-        if lock is not None:
-            held.add(lock.close)
-        return lock
-
-    def _wait(self, lock: FolderLock, limit: float) -> bool:
-        """Wait for a lock; return whether it is held."""
-        if self._stuck:
-            return lock.acquire()
-        return self._patience.wait(lock.acquire, limit, repeat(_POLL_S))

@@ -34,272 +34,6 @@ from icecomb.format.spec.types import (
 from icecomb.format.spec.values.temporal import human_timestamp
 from icecomb.format.storage.file_io import FileIO
 
-
-class StoredColumns:
-    """The stored part of rows; the attribute `schema` has the columns of the files."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._rows = schema.fields
-        self.schema = schema
-        if not schema.fields:
-            raise UnsupportedError(
-                "The table has no columns, so that data files would have none",
-                hint="Add a column first.",
-            )
-        kinds = [f.field_type for f in walk(schema.as_struct())]
-        self._whole = not any(
-            isinstance(kind, (UnknownType, *SHAPE_TYPES)) or kind == StructType() for kind in kinds
-        )
-        if self._whole:
-            return
-        fields = tuple(_stored(schema.fields, ""))
-        if not fields:
-            raise UnsupportedError(
-                "All columns are of type unknown, so that data files would have none",
-                hint="Give a column another type first.",
-            )
-        self.schema = Schema(fields, schema.schema_id)
-        self._arrow = pa.schema([field_to_pyarrow(f, include_field_ids=False) for f in fields])
-
-    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the stored columns of a batch of rows."""
-        if self._whole:
-            return batch
-        arrays = _kept(self._rows, batch.columns, self.schema.fields, list(self._arrow))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
-
-
-def _stored(fields: Sequence[NestedField], prefix: str) -> list[NestedField]:
-    return [
-        _stored_field(f, f"{prefix}{f.name}")
-        for f in fields
-        if not isinstance(f.field_type, UnknownType)
-    ]
-
-
-def _stored_field(field: NestedField, path: str) -> NestedField:
-    kind = field.field_type
-    if isinstance(kind, SHAPE_TYPES):
-        raise UnsupportedError(
-            f"Column {path!r} is of type {kind}: such values cannot be written",
-            hint="Write rows with an engine that has the type, or drop the column.",
-            column=path,
-        )
-    if kind == StructType():
-        raise UnsupportedError(
-            f"Column {path!r} is a struct without fields: data files cannot store it",
-            hint="Add a field to it first, or drop the column.",
-            column=path,
-        )
-    inside = children(kind)
-    if not inside:
-        return field
-    kept = _stored(inside, f"{path}.")
-    if not kept or (len(kept) < len(inside) and not isinstance(kind, StructType)):
-        raise UnsupportedError(
-            f"Column {path!r} of type {kind} cannot be written: a file cannot leave out what is "
-            "unknown in it",
-            hint="Give what is unknown in it another type, or drop the column.",
-            column=path,
-        )
-    return replace(field, field_type=with_children(kind, kept))
-
-
-def _kept(
-    rows: Sequence[NestedField],
-    arrays: Sequence[pa.Array],
-    stored: Sequence[NestedField],
-    arrows: Sequence[pa.Field],
-) -> list[pa.Array]:
-    by_id = {f.field_id: (f, array) for f, array in zip(rows, arrays, strict=True)}
-    return [
-        _part(*by_id[f.field_id], f, arrow.type) for f, arrow in zip(stored, arrows, strict=True)
-    ]
-
-
-def _part(row: NestedField, array: pa.Array, stored: NestedField, kind: pa.DataType) -> pa.Array:
-    """Return the stored part of an array."""
-    if row.field_type == stored.field_type:
-        return array
-    inside, kept = children(row.field_type), children(stored.field_type)
-    if pa.types.is_struct(kind):
-        parts = [array.field(i) for i in range(len(inside))]
-        found = _kept(inside, parts, kept, list(kind))
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(found, fields=list(kind), mask=mask)
-    if pa.types.is_map(kind):
-        fields = [kind.key_field, kind.item_field]
-        entries = _kept(inside, [array.keys, array.items], kept, fields)
-        values: pa.Array = pa.StructArray.from_arrays(entries, fields=fields)
-    else:
-        (values,) = _kept(inside, [array.values], kept, [kind.value_field])
-    validity, offsets = array.buffers()[:2]
-    return pa.Array.from_buffers(
-        kind, len(array), [validity, offsets], array.null_count, array.offset, [values]
-    )
-
-
-_DENSE_GROUPS = 1 << 16
-
-
-class PartitionSplit:
-    """A splitter of a table's batches by its partition spec.
-
-    Batches have the schema's columns in its order; `root` is the data folder, for errors.
-    """
-
-    def __init__(self, spec: PartitionSpec, schema: Schema, root: str) -> None:
-        self._schema = schema
-        self._root = root
-        self._sources = [
-            (None if isinstance(f.transform, VoidTransform) else field_path(schema, f.source_id), f)
-            for f in spec.fields
-        ]
-
-    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-        """Yield each partition tuple of a batch with its rows, in their order.
-
-        ValidationError is raised if a decimal, rounded down, has too many digits for a partition
-        value, or a timestamp is more hours from 1970 than an int holds.
-        """
-        if not self._sources:
-            yield (), batch
-            return
-        keys = [self._key(batch, path, field) for path, field in self._sources]
-        codes, groups = _combined(keys, batch.num_rows)
-        if len(groups) == 1:
-            yield _values(keys, groups[0]), batch
-            return
-        order = np.argsort(codes, kind="stable")
-        starts = np.searchsorted(codes[order], np.arange(len(groups) + 1))
-        for i, group in enumerate(groups):
-            rows = pa.array(order[starts[i] : starts[i + 1]])
-            yield _values(keys, group), batch.take(rows)
-
-    def _key(
-        self, batch: pa.RecordBatch, path: tuple[int, ...] | None, field: PartitionField
-    ) -> _Key | None:
-        if path is None:
-            return None
-        array = batch.column(path[0])
-        if len(path) > 1:
-            array = pc.struct_field(array, list(path[1:]))
-        if not pa.types.is_decimal(array.type):
-            labels = field.transform.apply_array(array)
-            if isinstance(field.transform, HourTransform) and labels.type != pa.int32():
-                raise self._too_far(field, array, labels)
-            return _Key(labels)
-        try:
-            results = field.transform.apply_array(array)
-        except ValidationError as problem:
-            raise self._no_room(field, array) from problem
-        if pa.types.is_decimal(results.type) and results.type != array.type:
-            try:
-                results = results.cast(array.type)
-            except pa.ArrowInvalid as problem:
-                raise self._no_room(field, array) from problem
-        return _Key(results)
-
-    def _too_far(self, field: PartitionField, array: pa.Array, hours: pa.Array) -> ValidationError:
-        """Return the error for a timestamp whose hours do not fit an int."""
-        column = self._schema.find_column_name(field.source_id)
-        row = pc.index(pc.abs(hours), pc.max(pc.abs(hours))).as_py()
-        micros = array.view(pa.int64())[row].as_py()
-        return ValidationError(
-            f"Cannot write rows to {self._root}: column {column!r} has {human_timestamp(micros)}, "
-            f"which is {hours[row]} hours from 1970: a partition by {field.transform} is an int, "
-            "and cannot have it",
-            hint="Partition by days (table.update_spec()), or write a nearer timestamp or null.",
-            path=self._root,
-            column=column,
-        )
-
-    def _no_room(self, field: PartitionField, array: pa.Array) -> ValidationError:
-        """Return the error for a column whose least value, rounded down, does not fit its type."""
-        column = self._schema.find_column_name(field.source_id)
-        return ValidationError(
-            f"Cannot write rows to {self._root}: column {column!r} has {pc.min(array)}, whose "
-            f"partition value by {field.transform} has more digits than {array.type}",
-            hint="Partition by another transform (table.update_spec()), or give the column more "
-            "digits: table.update_schema().update_column(...).",
-            path=self._root,
-            column=column,
-        )
-
-
-class _Key:
-    """One partition field of a batch: a code for each row, and the internal value of each code."""
-
-    def __init__(self, array: pa.Array) -> None:
-        plain = internal_array(array)
-        encoded = plain.dictionary_encode(null_encoding="encode")
-        self.codes: npt.NDArray[np.int64] = np.asarray(encoded.indices).astype(np.int64)
-        values = encoded.dictionary
-        if array.type == pa.uuid():
-            values = pa.ExtensionArray.from_storage(pa.uuid(), values)
-        self.values = [_one_nan(v) for v in values.to_pylist()]
-
-
-def _one_nan(value: Any) -> Any:
-    # NaN differs from itself, but a single NaN object is still found as a key.
-    return math.nan if isinstance(value, float) and math.isnan(value) else value
-
-
-def _combined(keys: list[_Key | None], rows: int) -> tuple[npt.NDArray[Any], list[tuple[int, ...]]]:
-    """Return a group number for each row, and the codes of each group."""
-    real = [k for k in keys if k is not None]
-    total = math.prod(len(k.values) for k in real)
-    codes: npt.NDArray[Any] = np.zeros(rows, np.int64)
-    if total < 1 << 62:
-        for k in real:
-            codes = codes * len(k.values) + k.codes
-        present, codes = _renumbered(codes, total)
-        return codes, [_decomposed(int(c), real) for c in present]
-    stacked = np.stack([k.codes for k in real], axis=1)
-    rows_present, codes = np.unique(stacked, axis=0, return_inverse=True)
-    return codes.reshape(-1), [tuple(int(c) for c in row) for row in rows_present]
-
-
-def _renumbered(
-    codes: npt.NDArray[np.int64], total: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    if total > _DENSE_GROUPS:
-        present, inverse = np.unique(codes, return_inverse=True)
-        return present, inverse.reshape(-1)
-    present = np.flatnonzero(np.bincount(codes, minlength=total))
-    # numpy sorts small unsigned numbers by radix.
-    numbers = np.zeros(total, np.uint16)
-    numbers[present] = np.arange(len(present), dtype=np.uint16)
-    return present, numbers[codes]
-
-
-def _decomposed(code: int, keys: list[_Key]) -> tuple[int, ...]:
-    parts: list[int] = []
-    for k in reversed(keys):
-        code, part = divmod(code, len(k.values))
-        parts.append(part)
-    return tuple(reversed(parts))
-
-
-def _values(keys: list[_Key | None], group: tuple[int, ...]) -> tuple[Any, ...]:
-    codes = iter(group)
-    return tuple(None if k is None else k.values[next(codes)] for k in keys)
-
-
-def field_path(schema: Schema, field_id: int) -> tuple[int, ...]:
-    """Return the path of indices from a batch of the table to a field in structs."""
-    chain = [field_id]
-    while (parent := schema.find_parent_id(chain[0])) is not None:
-        chain.insert(0, parent)
-    path = []
-    fields = schema.fields
-    for number in chain:
-        index = next(i for i, f in enumerate(fields) if f.field_id == number)
-        path.append(index)
-        fields = getattr(fields[index].field_type, "fields", ())
-    return tuple(path)
-
-
 BUFFERED_BYTES = 256 << 20
 OPEN_FILES = 64
 _FULL = 0.95
@@ -590,3 +324,268 @@ class PartitionWriter:
 def _signed(value: Any) -> Any:
     """Return the value as a key: the two zeros are different partitions, as in Iceberg Java."""
     return (value, math.copysign(1, value)) if isinstance(value, float) else value
+
+
+class StoredColumns:
+    """The stored part of rows; the attribute `schema` has the columns of the files."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._rows = schema.fields
+        self.schema = schema
+        if not schema.fields:
+            raise UnsupportedError(
+                "The table has no columns, so that data files would have none",
+                hint="Add a column first.",
+            )
+        kinds = [f.field_type for f in walk(schema.as_struct())]
+        self._whole = not any(
+            isinstance(kind, (UnknownType, *SHAPE_TYPES)) or kind == StructType() for kind in kinds
+        )
+        if self._whole:
+            return
+        fields = tuple(_stored(schema.fields, ""))
+        if not fields:
+            raise UnsupportedError(
+                "All columns are of type unknown, so that data files would have none",
+                hint="Give a column another type first.",
+            )
+        self.schema = Schema(fields, schema.schema_id)
+        self._arrow = pa.schema([field_to_pyarrow(f, include_field_ids=False) for f in fields])
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the stored columns of a batch of rows."""
+        if self._whole:
+            return batch
+        arrays = _kept(self._rows, batch.columns, self.schema.fields, list(self._arrow))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
+
+
+def _stored(fields: Sequence[NestedField], prefix: str) -> list[NestedField]:
+    return [
+        _stored_field(f, f"{prefix}{f.name}")
+        for f in fields
+        if not isinstance(f.field_type, UnknownType)
+    ]
+
+
+def _stored_field(field: NestedField, path: str) -> NestedField:
+    kind = field.field_type
+    if isinstance(kind, SHAPE_TYPES):
+        raise UnsupportedError(
+            f"Column {path!r} is of type {kind}: such values cannot be written",
+            hint="Write rows with an engine that has the type, or drop the column.",
+            column=path,
+        )
+    if kind == StructType():
+        raise UnsupportedError(
+            f"Column {path!r} is a struct without fields: data files cannot store it",
+            hint="Add a field to it first, or drop the column.",
+            column=path,
+        )
+    inside = children(kind)
+    if not inside:
+        return field
+    kept = _stored(inside, f"{path}.")
+    if not kept or (len(kept) < len(inside) and not isinstance(kind, StructType)):
+        raise UnsupportedError(
+            f"Column {path!r} of type {kind} cannot be written: a file cannot leave out what is "
+            "unknown in it",
+            hint="Give what is unknown in it another type, or drop the column.",
+            column=path,
+        )
+    return replace(field, field_type=with_children(kind, kept))
+
+
+def _kept(
+    rows: Sequence[NestedField],
+    arrays: Sequence[pa.Array],
+    stored: Sequence[NestedField],
+    arrows: Sequence[pa.Field],
+) -> list[pa.Array]:
+    by_id = {f.field_id: (f, array) for f, array in zip(rows, arrays, strict=True)}
+    return [
+        _part(*by_id[f.field_id], f, arrow.type) for f, arrow in zip(stored, arrows, strict=True)
+    ]
+
+
+def _part(row: NestedField, array: pa.Array, stored: NestedField, kind: pa.DataType) -> pa.Array:
+    """Return the stored part of an array."""
+    if row.field_type == stored.field_type:
+        return array
+    inside, kept = children(row.field_type), children(stored.field_type)
+    if pa.types.is_struct(kind):
+        parts = [array.field(i) for i in range(len(inside))]
+        found = _kept(inside, parts, kept, list(kind))
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(found, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        fields = [kind.key_field, kind.item_field]
+        entries = _kept(inside, [array.keys, array.items], kept, fields)
+        values: pa.Array = pa.StructArray.from_arrays(entries, fields=fields)
+    else:
+        (values,) = _kept(inside, [array.values], kept, [kind.value_field])
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), [validity, offsets], array.null_count, array.offset, [values]
+    )
+
+
+_DENSE_GROUPS = 1 << 16
+
+
+class PartitionSplit:
+    """A splitter of a table's batches by its partition spec.
+
+    Batches have the schema's columns in its order; `root` is the data folder, for errors.
+    """
+
+    def __init__(self, spec: PartitionSpec, schema: Schema, root: str) -> None:
+        self._schema = schema
+        self._root = root
+        self._sources = [
+            (None if isinstance(f.transform, VoidTransform) else field_path(schema, f.source_id), f)
+            for f in spec.fields
+        ]
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+        """Yield each partition tuple of a batch with its rows, in their order.
+
+        ValidationError is raised if a decimal, rounded down, has too many digits for a partition
+        value, or a timestamp is more hours from 1970 than an int holds.
+        """
+        if not self._sources:
+            yield (), batch
+            return
+        keys = [self._key(batch, path, field) for path, field in self._sources]
+        codes, groups = _combined(keys, batch.num_rows)
+        if len(groups) == 1:
+            yield _values(keys, groups[0]), batch
+            return
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(groups) + 1))
+        for i, group in enumerate(groups):
+            rows = pa.array(order[starts[i] : starts[i + 1]])
+            yield _values(keys, group), batch.take(rows)
+
+    def _key(
+        self, batch: pa.RecordBatch, path: tuple[int, ...] | None, field: PartitionField
+    ) -> _Key | None:
+        if path is None:
+            return None
+        array = batch.column(path[0])
+        if len(path) > 1:
+            array = pc.struct_field(array, list(path[1:]))
+        if not pa.types.is_decimal(array.type):
+            labels = field.transform.apply_array(array)
+            if isinstance(field.transform, HourTransform) and labels.type != pa.int32():
+                raise self._too_far(field, array, labels)
+            return _Key(labels)
+        try:
+            results = field.transform.apply_array(array)
+        except ValidationError as problem:
+            raise self._no_room(field, array) from problem
+        if pa.types.is_decimal(results.type) and results.type != array.type:
+            try:
+                results = results.cast(array.type)
+            except pa.ArrowInvalid as problem:
+                raise self._no_room(field, array) from problem
+        return _Key(results)
+
+    def _too_far(self, field: PartitionField, array: pa.Array, hours: pa.Array) -> ValidationError:
+        """Return the error for a timestamp whose hours do not fit an int."""
+        column = self._schema.find_column_name(field.source_id)
+        row = pc.index(pc.abs(hours), pc.max(pc.abs(hours))).as_py()
+        micros = array.view(pa.int64())[row].as_py()
+        return ValidationError(
+            f"Cannot write rows to {self._root}: column {column!r} has {human_timestamp(micros)}, "
+            f"which is {hours[row]} hours from 1970: a partition by {field.transform} is an int, "
+            "and cannot have it",
+            hint="Partition by days (table.update_spec()), or write a nearer timestamp or null.",
+            path=self._root,
+            column=column,
+        )
+
+    def _no_room(self, field: PartitionField, array: pa.Array) -> ValidationError:
+        """Return the error for a column whose least value, rounded down, does not fit its type."""
+        column = self._schema.find_column_name(field.source_id)
+        return ValidationError(
+            f"Cannot write rows to {self._root}: column {column!r} has {pc.min(array)}, whose "
+            f"partition value by {field.transform} has more digits than {array.type}",
+            hint="Partition by another transform (table.update_spec()), or give the column more "
+            "digits: table.update_schema().update_column(...).",
+            path=self._root,
+            column=column,
+        )
+
+
+class _Key:
+    """One partition field of a batch: a code for each row, and the internal value of each code."""
+
+    def __init__(self, array: pa.Array) -> None:
+        plain = internal_array(array)
+        encoded = plain.dictionary_encode(null_encoding="encode")
+        self.codes: npt.NDArray[np.int64] = np.asarray(encoded.indices).astype(np.int64)
+        values = encoded.dictionary
+        if array.type == pa.uuid():
+            values = pa.ExtensionArray.from_storage(pa.uuid(), values)
+        self.values = [_one_nan(v) for v in values.to_pylist()]
+
+
+def _one_nan(value: Any) -> Any:
+    # NaN differs from itself, but a single NaN object is still found as a key.
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
+def _combined(keys: list[_Key | None], rows: int) -> tuple[npt.NDArray[Any], list[tuple[int, ...]]]:
+    """Return a group number for each row, and the codes of each group."""
+    real = [k for k in keys if k is not None]
+    total = math.prod(len(k.values) for k in real)
+    codes: npt.NDArray[Any] = np.zeros(rows, np.int64)
+    if total < 1 << 62:
+        for k in real:
+            codes = codes * len(k.values) + k.codes
+        present, codes = _renumbered(codes, total)
+        return codes, [_decomposed(int(c), real) for c in present]
+    stacked = np.stack([k.codes for k in real], axis=1)
+    rows_present, codes = np.unique(stacked, axis=0, return_inverse=True)
+    return codes.reshape(-1), [tuple(int(c) for c in row) for row in rows_present]
+
+
+def _renumbered(
+    codes: npt.NDArray[np.int64], total: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    if total > _DENSE_GROUPS:
+        present, inverse = np.unique(codes, return_inverse=True)
+        return present, inverse.reshape(-1)
+    present = np.flatnonzero(np.bincount(codes, minlength=total))
+    # numpy sorts small unsigned numbers by radix.
+    numbers = np.zeros(total, np.uint16)
+    numbers[present] = np.arange(len(present), dtype=np.uint16)
+    return present, numbers[codes]
+
+
+def _decomposed(code: int, keys: list[_Key]) -> tuple[int, ...]:
+    parts: list[int] = []
+    for k in reversed(keys):
+        code, part = divmod(code, len(k.values))
+        parts.append(part)
+    return tuple(reversed(parts))
+
+
+def _values(keys: list[_Key | None], group: tuple[int, ...]) -> tuple[Any, ...]:
+    codes = iter(group)
+    return tuple(None if k is None else k.values[next(codes)] for k in keys)
+
+
+def field_path(schema: Schema, field_id: int) -> tuple[int, ...]:
+    """Return the path of indices from a batch of the table to a field in structs."""
+    chain = [field_id]
+    while (parent := schema.find_parent_id(chain[0])) is not None:
+        chain.insert(0, parent)
+    path = []
+    fields = schema.fields
+    for number in chain:
+        index = next(i for i, f in enumerate(fields) if f.field_id == number)
+        path.append(index)
+        fields = getattr(fields[index].field_type, "fields", ())
+    return tuple(path)
