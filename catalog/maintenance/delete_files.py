@@ -19,15 +19,10 @@ from icecomb.format.maintenance.equality_conversion import (
     plan_conversion,
 )
 from icecomb.format.maintenance.file_group import RewriteGroup
-from icecomb.format.maintenance.position_deletes import (
-    PositionDeletePlan,
-    PositionDeleteRewriter,
-    VectorConverter,
-    VectorGroup,
-    plan_vectors,
-)
+from icecomb.format.maintenance.position_deletes import PositionDeletePlan, PositionDeleteRewriter
 from icecomb.format.maintenance.rewrite_options import PackingOptions
 from icecomb.format.maintenance.rewritten_deletes import DeleteGroup, RewrittenDeletes
+from icecomb.format.maintenance.vector_conversion import VectorConverter, VectorGroup, plan_vectors
 from icecomb.format.scan.scan_planner import ScanPlanner
 from icecomb.format.scan.table_scan import TableScan
 

@@ -31,8 +31,9 @@ from icecomb.format.errors import CommitFailedError, ConflictError
 from icecomb.format.maintenance.dangling_deletes import DanglingDeletesRemoval
 from icecomb.format.maintenance.equality_conversion import EqualityConverter
 from icecomb.format.maintenance.file_rewriter import FileRewriter
-from icecomb.format.maintenance.position_deletes import PositionDeleteRewriter, VectorConverter
+from icecomb.format.maintenance.position_deletes import PositionDeleteRewriter
 from icecomb.format.maintenance.rewrite_commit import RewriteCommit
+from icecomb.format.maintenance.vector_conversion import VectorConverter
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.operation import merging
 from icecomb.format.operation.overwrite import DeleteFiles, RewriteFiles
