@@ -109,7 +109,6 @@ class Table(RowOperations, MetadataOperations, Pinned[MetadataVersion]):
 
     @property
     def metadata(self) -> TableMetadata:
-        """The metadata that this object is pinned to."""
         return self._version.metadata
 
     @property

@@ -122,7 +122,6 @@ class _LineageMetrics(ManifestMetrics):
     """Metrics of files, and of row lineage what all files tell: rows are not younger than they."""
 
     def upper_bound(self, reference: BoundReference) -> ComparableColumn:
-        """Return upper bounds of a column, per file."""
         if reference.field_id == LAST_UPDATED.field_id:
             numbers = self._columns.column("file_sequence_number")
             return typed_column(numbers, reference.field_type)

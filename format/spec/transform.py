@@ -166,19 +166,15 @@ class IdentityTransform(Transform):
 
     @property
     def preserves_order(self) -> bool:
-        """True if a <= b implies transformed a <= transformed b."""
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Return whether rows ordered by this transform are also ordered by the other."""
         return other.preserves_order
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Return whether columns of this type can be transformed."""
         return source.is_primitive and not isinstance(source, OPAQUE_TYPES)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
-        """Return the type of the partition values."""
         return _primitive(self, source)
 
     def _apply(self, value: Any, source: IcebergType) -> Any:  # noqa: ARG002
@@ -203,11 +199,9 @@ class BucketTransform(Transform):
         object.__setattr__(self, "num_buckets", buckets)
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Return whether columns of this type can be transformed."""
         return isinstance(source, _BUCKET_SOURCES)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
-        """Return the type of the partition values."""
         return IntegerType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
@@ -236,11 +230,9 @@ class TruncateTransform(Transform):
 
     @property
     def preserves_order(self) -> bool:
-        """True if a <= b implies transformed a <= transformed b."""
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Return whether rows ordered by this transform are also ordered by the other."""
         return isinstance(other, TruncateTransform) and (
             # Larger steps of numbers contain smaller ones, longer prefixes of text refine shorter
             # ones; the source type is not known here, so only equal widths are certain.
@@ -248,11 +240,9 @@ class TruncateTransform(Transform):
         )
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Return whether columns of this type can be transformed."""
         return isinstance(source, _TRUNCATE_SOURCES)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
-        """Return the type of the partition values."""
         return _primitive(self, source)
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
@@ -279,19 +269,15 @@ class TimeTransform(Transform):
 
     @property
     def preserves_order(self) -> bool:
-        """True if a <= b implies transformed a <= transformed b."""
         return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """Return whether rows ordered by this transform are also ordered by the other."""
         return isinstance(other, TimeTransform) and self.granularity <= other.granularity
 
     def can_transform(self, source: IcebergType) -> bool:
-        """Return whether columns of this type can be transformed."""
         return isinstance(source, self._sources)
 
     def result_type(self, source: IcebergType) -> PrimitiveType:  # noqa: ARG002
-        """Return the type of the partition values."""
         return IntegerType()
 
     def _apply(self, value: Any, source: IcebergType) -> Any:
@@ -314,11 +300,9 @@ class YearTransform(TimeTransform):
     granularity = 4
 
     def from_days(self, days: int) -> int:
-        """Return the partition value of a day, counted from 1970-01-01."""
         return civil_from_days(days)[0] - 1970
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
-        """Return a partition value as text, as in partition paths and listings."""
         return "null" if value is None else f"{1970 + value:04d}"
 
 
@@ -330,12 +314,10 @@ class MonthTransform(TimeTransform):
     granularity = 3
 
     def from_days(self, days: int) -> int:
-        """Return the partition value of a day, counted from 1970-01-01."""
         year, month, _ = civil_from_days(days)
         return (year - 1970) * 12 + month - 1
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
-        """Return a partition value as text, as in partition paths and listings."""
         return "null" if value is None else f"{1970 + value // 12:04d}-{1 + value % 12:02d}"
 
 
@@ -351,7 +333,6 @@ class DayTransform(TimeTransform):
         return DateType()
 
     def from_days(self, days: int) -> int:
-        """Return the partition value of a day, counted from 1970-01-01."""
         return days
 
 
@@ -367,7 +348,6 @@ class HourTransform(TimeTransform):
         return value // units_per_hour(source)
 
     def to_human_string(self, source: IcebergType, value: Any) -> str:  # noqa: ARG002
-        """Return a partition value as text, as in partition paths and listings."""
         return "null" if value is None else f"{human_date(value // 24)}-{value % 24:02d}"
 
 
@@ -376,7 +356,6 @@ class VoidTransform(Transform):
     """Always null: the remainder of a dropped partition field in format version 1."""
 
     def can_transform(self, source: IcebergType) -> bool:  # noqa: ARG002
-        """Return whether columns of this type can be transformed."""
         return True
 
     def result_type(self, source: IcebergType) -> PrimitiveType:
