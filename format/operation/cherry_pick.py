@@ -12,7 +12,7 @@ from icecomb.format.argument import MAX_LONG, checked_int
 from icecomb.format.errors import ValidationError
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntryStatus
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.manifests.reader import read_each, read_each_columns, read_manifest
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.file_addition import FileTwins
 from icecomb.format.operation.merging import MergingProducer
 from icecomb.format.operation.publication import (
@@ -23,6 +23,7 @@ from icecomb.format.operation.publication import (
     wap_id_of,
 )
 from icecomb.format.operation.snapshot_producer import ONTO_PARENT, PUBLISHED_WAP_ID, check_moved
+from icecomb.format.operation.staged_rows import check_staged_rows, own_entries
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import Changes, SetSnapshotRefUpdate
 from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
@@ -37,7 +38,6 @@ from icecomb.format.spec.snapshot import (
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
-    from icecomb.format.manifests.manifest import ManifestEntry, ManifestFile
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
@@ -88,7 +88,12 @@ class CherryPick(MergingProducer):
                 self._take(base, picked)
             self._check_not_there(base, picked)
             self.snapshot_properties = {**self._own_properties, **batch_keys(base, picked)}
+        self._check_rows(base, picked)
         return picked
+
+    def _check_rows(self, base: TableMetadata, picked: Snapshot) -> None:
+        """Refuse rows that the table's columns do not take any more."""
+        check_staged_rows(self.io, base, [picked])
 
     def _find(self, base: TableMetadata) -> Snapshot:
         return existing_snapshot(base, self.picked_id)
@@ -138,27 +143,11 @@ class CherryPick(MergingProducer):
         self._picked = picked
 
     def _collect(self, base: TableMetadata, picked: Snapshot) -> None:
-        # a list of format version 1 may not say who added a manifest
-        io = self.io.to_copy()
-        own = [
-            manifest
-            for manifest in read_manifests(io, picked)
-            if manifest.added_snapshot_id in {None, self.picked_id}
-            and manifest.content is ManifestContent.DATA
-        ]
-
-        def read(manifest: ManifestFile) -> list[ManifestEntry]:
-            spec = base.spec_by_id(manifest.partition_spec_id)
-            return list(read_manifest(io, manifest, spec=spec))
-
-        for entries in read_each(io, own, read):
-            for entry in entries:
-                if entry.snapshot_id != self.picked_id:
-                    continue
-                if entry.status is ManifestEntryStatus.ADDED:
-                    self._add(entry.data_file, ManifestContent.DATA)
-                elif entry.status is ManifestEntryStatus.DELETED:
-                    self._remove(entry.data_file)
+        for entry in own_entries(self.io.to_copy(), base, picked):
+            if entry.status is ManifestEntryStatus.ADDED:
+                self._add(entry.data_file, ManifestContent.DATA)
+            elif entry.status is ManifestEntryStatus.DELETED:
+                self._remove(entry.data_file)
 
     def _check_not_there(self, base: TableMetadata, picked: Snapshot) -> None:
         """Refuse to add files that `main` already has: published long ago, or added again."""

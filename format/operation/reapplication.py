@@ -44,8 +44,7 @@ class Reapplication(CherryPick):
     def _find(self, base: TableMetadata) -> Snapshot:  # noqa: ARG002 - the table does not have it
         return existing_snapshot(self._lost, self.picked_id, "The lost metadata has")
 
-    def _prepared(self, base: TableMetadata) -> Snapshot:
-        picked = super()._prepared(base)
+    def _check_rows(self, base: TableMetadata, picked: Snapshot) -> None:
         written = self._written_schema(picked)
         used = {file.spec_id for file in self.added[ManifestContent.DATA].values()}
         written_with = WrittenWith(
@@ -55,7 +54,6 @@ class Reapplication(CherryPick):
         written_with.check_nulls(base, self.added_data_files)
         self._check_names(base)
         self._check_files()
-        return picked
 
     def _take(self, base: TableMetadata, picked: Snapshot) -> None:
         # a column added since by another writer may have the id of a lost one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icecomb.format.argument import MAX_LONG, checked_instant, checked_int, checked_text
@@ -30,6 +31,7 @@ from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
     SnapshotRef,
     SnapshotRefType,
+    ancestors_of,
     is_ancestor,
     latest_ancestor_before,
 )
@@ -59,7 +61,8 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 
     Args:
         base: The table metadata.
-        io: File system for manifests; only `cherry_pick` needs it.
+        io: File system for manifests: `cherry_pick` needs it, and what moves `main` to rows that
+            may lack values of columns which became required.
         commit: See `PendingUpdate`.
         newest: A function that loads the current table metadata, for what other writers have made
             or expired meanwhile.
@@ -309,7 +312,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             pick.clean_up(committed)
 
     def _begin(self, base: TableMetadata) -> RefEdit:
-        return RefEdit(base)
+        return RefEdit(base, self._io)
 
     def _move(self, name: str, kind: SnapshotRefType, snapshot_id: int) -> Self:
         seen = self._looked_up(lambda edit: edit.ref(name, kind)).snapshot_id
@@ -339,8 +342,9 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
 class RefEdit:
     """The changes of references so far, and the table metadata after them."""
 
-    def __init__(self, base: TableMetadata) -> None:
+    def __init__(self, base: TableMetadata, io: FileIO | None = None) -> None:
         self._base = base
+        self._io = io
         self.metadata = base
         self._required: dict[str, AssertRefSnapshotId] = {}
         self.updates: list[Any] = []
@@ -470,9 +474,23 @@ class RefEdit:
                 f"Cannot point {name!r} to snapshot {ref.snapshot_id}, which is of an older table",
                 "Read it by its id, or replace the table by its rows, with their types.",
             )
+            self._check_rows(ref.snapshot_id)
         ref.check_limits(self.metadata.refs.get(name))
         self._require(name)
         self._change(SetSnapshotRefUpdate.of(name, ref))
+
+    def _check_rows(self, head: int) -> None:
+        """Refuse rows that are new to `main` if they may lack values of required columns."""
+        from icecomb.format.operation.staged_rows import check_staged_rows
+
+        if self._io is not None:
+            main = self.metadata.current_snapshot_id
+            known = {snapshot.snapshot_id for snapshot in ancestors_of(self.metadata, main)}
+            new = takewhile(
+                lambda snapshot: snapshot.snapshot_id not in known,
+                ancestors_of(self.metadata, head),
+            )
+            check_staged_rows(self._io, self.metadata, new)
 
     def _change(self, update: Any) -> None:
         self.metadata = update_table_metadata(self.metadata, (update,))

@@ -568,15 +568,32 @@ class WrittenWith:
 
     def check_nulls(self, now: TableMetadata, files: Sequence[DataFile]) -> None:
         """Refuse files that may have nulls in columns which have become required."""
+        if lacking := self.lacking(now, files):
+            raise _refusal(lacking)
+
+    def lacking(self, now: TableMetadata, files: Sequence[DataFile]) -> str | None:
+        """Describe the first required column for which files may lack values."""
+        if files and (missing := _missing(self.schema, now.schema())):
+            return missing
+        for field_id in self._required_since(now):
+            if any((file.null_value_counts or {}).get(field_id) != 0 for file in files):
+                name = now.schema().find_column_name(field_id)
+                return f"column {name!r} is required now, and the rows may have nulls"
+        return None
+
+    def lacks_required(self, now: TableMetadata) -> bool:
+        """Return whether rows written so may lack values of columns that are required now."""
+        return bool(self._required_since(now)) or _missing(self.schema, now.schema()) is not None
+
+    def _required_since(self, now: TableMetadata) -> list[int]:
         before, schema = self.schema, now.schema()
         if before == schema:
-            return
-        for field_id in sorted(before.field_ids & schema.field_ids):
-            if not schema.find_field(field_id).required or before.find_field(field_id).required:
-                continue
-            if any((file.null_value_counts or {}).get(field_id) != 0 for file in files):
-                name = schema.find_column_name(field_id)
-                raise _refusal(f"column {name!r} is required now, and the rows may have nulls")
+            return []
+        return [
+            field_id
+            for field_id in sorted(before.field_ids & schema.field_ids)
+            if schema.find_field(field_id).required and not before.find_field(field_id).required
+        ]
 
 
 def check_written_schema(written: Schema, now: Schema) -> None:
@@ -590,13 +607,20 @@ def check_written_schema(written: Schema, now: Schema) -> None:
         return
     if changed := changed_column(written, now):
         raise _refusal(changed)
+    if missing := _missing(written, now):
+        raise _refusal(missing)
+
+
+def _missing(written: Schema, now: Schema) -> str | None:
+    """Describe the first required column without a default that older files lack."""
     for field in now.fields:
         if (
             field.required
             and field.initial_default is None
             and not written.contains(field.field_id)
         ):
-            raise _refusal(f"the rows have no column {field.name!r}, which is required now")
+            return f"the rows have no column {field.name!r}, which is required now"
+    return None
 
 
 def changed_column(written: Schema, now: Schema) -> str | None:

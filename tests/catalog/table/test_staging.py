@@ -166,3 +166,52 @@ def test_transactions_rewrite_and_publish_with_other_changes(table):
     assert len(read_manifests(table.io, table.current_snapshot())) == 1
     operations = [snapshot.operation for snapshot in table.snapshots()]
     assert operations == ["append", "append", "append", "append", "replace"]
+
+
+def make_required(table, name="id"):
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column(name, required=True)
+
+
+@pytest.mark.parametrize("in_between", [False, True])
+def test_a_staged_null_is_not_published_into_a_column_that_became_required(table, in_between):
+    table.append(rows(3, None), {"wap.id": "load-1"})
+    table.append(rows(4), {"wap.id": "load-2"})
+    table.append(rows(5), {"wap.id": "load-3"})
+    make_required(table)
+    if in_between:
+        table.append(rows(6))
+    staged = next(s for s in table.snapshots() if s.summary.get("wap.id") == "load-1")
+    for publish in (
+        lambda: table.publish_changes("load-1"),
+        lambda: table.manage_snapshots().cherry_pick(staged.snapshot_id),
+        lambda: table.manage_snapshots().set_current_snapshot(staged.snapshot_id).commit(),
+    ):
+        with pytest.raises(ValidationError, match="column 'id' is required now"):
+            publish()
+    table.publish_changes("load-2")
+    table.publish_changes("load-3")
+    assert ids(table) == [1, 2, 4, 5, *([6] if in_between else [])]
+
+
+def test_a_branch_with_nulls_or_without_a_column_that_became_required_is_not_merged(table):
+    with table.manage_snapshots() as manage:
+        manage.create_branch(table.current_snapshot().snapshot_id, "audit")
+        manage.create_branch(table.current_snapshot().snapshot_id, "clean")
+    table.append(rows(3, None), branch="audit")
+    table.delete("id = 3", branch="audit")
+    table.append(rows(4), branch="clean")
+    make_required(table)
+    with pytest.raises(ValidationError, match="column 'id' is required now"):
+        table.manage_snapshots().fast_forward("main", "audit")
+    with pytest.raises(ValidationError, match="column 'id' is required now"):
+        table.manage_snapshots().set_current_snapshot(ref_name="audit")
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.add_column("day", "long", required=True)
+    with pytest.raises(ValidationError, match="no column 'day', which is required now"):
+        table.manage_snapshots().fast_forward("main", "clean")
+    with table.update_schema() as update:
+        update.make_column_optional("day")
+    with table.manage_snapshots() as manage:
+        manage.fast_forward("main", "clean")
+    assert ids(table) == [1, 2, 4]
