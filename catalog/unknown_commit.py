@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from icecomb.catalog.commit.commit_status import CommitState, CommitStatus, is_old
 from icecomb.catalog.commit.version_line import other_lines
@@ -105,6 +105,7 @@ class _Fence:
     """A change that leaves the table unchanged, but still makes a new metadata file."""
 
     starting_point: None = None
+    writes_files: ClassVar[bool] = False
 
     def apply(self, base: TableMetadata) -> Changes:
         updates = (SetPropertiesUpdate({_FENCE: "0"}), RemovePropertiesUpdate((_FENCE,)))

@@ -71,6 +71,10 @@ class Producer(Protocol):
     def starting_point(self) -> tuple[str, int] | None:
         """A branch, and its snapshot after which conflicts are checked; None for no checks."""
 
+    @property
+    def writes_files(self) -> bool:
+        """Whether `apply` writes manifests: it is refused where nothing vouches for their folder."""
+
     def apply(self, base: TableMetadata) -> Changes:
         """Return the changes on ``base``; may write files, and reuses those written before."""
 
@@ -290,11 +294,10 @@ def _changed(
     guard: WriteGuard, io: FileIO, base: MetadataVersion, producer: Producer
 ) -> TableMetadata:
     """Return the metadata with a producer's changes."""
-    from icecomb.format.operation.snapshot_producer import SnapshotProducer
     from icecomb.format.spec.change.update import update_table_metadata
 
     guard.check_writable(base.metadata)
-    if isinstance(producer, SnapshotProducer):
+    if producer.writes_files:
         check_new_files(guard, io, base.metadata)
     changes = producer.apply(base.metadata)
     for requirement in changes.requirements:

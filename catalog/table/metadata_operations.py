@@ -64,6 +64,11 @@ class MetadataOperations(ABC):
 
         check_new_lists(self._pointer, self.io, metadata)
 
+    def _check_files(self, metadata: TableMetadata) -> None:
+        from icecomb.catalog.commit.commit import check_new_files
+
+        check_new_files(self._pointer, self.io, metadata)
+
     @abstractmethod
     def _own_folders(self) -> Sequence[str]:
         """Return the folders of the table that its catalog vouches for, its location first."""
@@ -151,7 +156,13 @@ class MetadataOperations(ABC):
         """
         from icecomb.format.operation.snapshot_management import ManageSnapshots
 
-        return ManageSnapshots(self.metadata, self.io, self.commit, self._newest_loader())
+        return ManageSnapshots(
+            self.metadata,
+            self.io,
+            self.commit,
+            self._newest_loader(),
+            check_files=self._check_files,
+        )
 
     def expire_snapshots(self, *, dry_run: bool = False) -> ExpireSnapshots:
         """Remove old snapshots and, once that is committed, the files that only they need.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from icecomb.catalog.commit.commit import check_new_files
 from icecomb.catalog.table.metadata_operations import MetadataOperations
@@ -49,6 +49,8 @@ class Transaction(RowOperations, MetadataOperations):
     """
 
     starting_point: None = None
+    writes_files: ClassVar[bool] = False
+    """It asks for each of its changes."""
 
     def __init__(self, table: Table) -> None:
         self._begin(table.io, table._pointer, table.metadata)  # noqa: SLF001 - a part of its table
@@ -70,6 +72,9 @@ class Transaction(RowOperations, MetadataOperations):
 
     def _committed(self) -> TableMetadata:
         return self._base
+
+    def _check_files(self, metadata: TableMetadata) -> None:  # noqa: ARG002 - has its own changes
+        self.check_new_files()
 
     def _own_folders(self) -> Sequence[str]:
         return self._pointer.own_folders()
@@ -99,7 +104,7 @@ class Transaction(RowOperations, MetadataOperations):
                 "The transaction is over; begin a new one",
                 hint="Call transaction() of the table again.",
             )
-        if not isinstance(producer, (PendingUpdate, NoChange)):
+        if producer.writes_files:
             self.check_new_files()
         try:
             changes = producer.apply(self._metadata)
@@ -213,8 +218,9 @@ class Transaction(RowOperations, MetadataOperations):
             return self._changes
         metadata, joined = base, Changes()
         for producer, seen in self._staged:
-            if not isinstance(producer, (PendingUpdate, NoChange)):
+            if producer.writes_files:
                 check_new_files(self._pointer, self.io, base)
+            if not isinstance(producer, (PendingUpdate, NoChange)):
                 self._check_start(producer, base)
                 self._check_layout(seen, metadata)
             changes = producer.apply(metadata)

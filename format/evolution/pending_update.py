@@ -29,6 +29,11 @@ class PendingUpdate(ABC):
 
     starting_point: None = None
 
+    @property
+    def writes_files(self) -> bool:
+        """Whether `apply` writes manifests."""
+        return False
+
     def __init__(self, commit: Commit | None = None) -> None:
         self._commit = commit
         self._tried = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,8 @@ class DanglingDeletesRemoval:
     Dangling deletes are determined again in each attempt: data files that other writers add
     meanwhile may be older than the existing ones, if they replace old files.
     """
+
+    writes_files: ClassVar[bool] = True
 
     def __init__(
         self,

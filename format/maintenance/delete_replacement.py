@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from icecomb.format.errors import ConflictError, NoSuchFileError
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -38,6 +38,8 @@ class DeleteReplacement:
 
     The groups' files still belong to the caller, and are not deleted if the commit fails.
     """
+
+    writes_files: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from icecomb.format.errors import ConflictError, NoSuchSnapshotError, ValidationError
 from icecomb.format.expressions.expression import AlwaysTrue
@@ -157,6 +157,8 @@ class RewriteCommit:
             equality deletes added since by other writers apply to them.
         write_properties: Properties that take precedence over the table's for new delete files.
     """
+
+    writes_files: ClassVar[bool] = True
 
     def __init__(
         self,

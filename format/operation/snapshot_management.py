@@ -66,6 +66,8 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         commit: See `PendingUpdate`.
         newest: A function that loads the current table metadata, for what other writers have made
             or expired meanwhile.
+        check_files: A function that refuses metadata by which manifests would go to a folder that
+            nothing vouches for.
     """
 
     def __init__(
@@ -74,11 +76,18 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         io: FileIO | None = None,
         commit: Commit | None = None,
         newest: Callable[[], TableMetadata] | None = None,
+        check_files: Callable[[TableMetadata], None] | None = None,
     ) -> None:
         super().__init__(base, commit)
         self._io = io
         self._newest = newest
+        self._check_files = check_files
         self._picks: list[CherryPick] = []
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether a snapshot is picked."""
+        return bool(self._picks)
 
     def create_branch(
         self,
@@ -268,6 +277,7 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
             )
         pick = CherryPick(self._io, snapshot_id)
         self._picks.append(pick)
+        self._check_folders(self._base)
 
         def stage(edit: RefEdit) -> None:
             edit.stage(pick.apply(edit.metadata))
@@ -299,9 +309,14 @@ class ManageSnapshots(RecordedUpdate["RefEdit"]):
         AssertTableUUID(self._base.table_uuid).check(newest)
         if newest.last_updated_ms == self._base.last_updated_ms:
             return False
+        self._check_folders(newest)
         self._first = self._replayed(newest)
         self._base = newest
         return True
+
+    def _check_folders(self, base: TableMetadata) -> None:
+        if self._picks and self._check_files is not None:
+            self._check_files(base)
 
     def apply(self, base: TableMetadata) -> Changes:
         edit = self._replayed(base)

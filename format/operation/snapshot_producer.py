@@ -12,7 +12,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from icecomb.format.argument import checked_text
 from icecomb.format.errors import (
@@ -93,6 +93,7 @@ class SnapshotProducer(ABC):
     """
 
     starting_snapshot_id: int | None = None
+    writes_files: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow.compute as pc
 
@@ -58,6 +58,7 @@ class WrittenChange:
     delete_files: Sequence[DataFile] = ()
     data_files_removed: int = 0
     without_ids: bool = False
+    writes_files: ClassVar[bool] = True
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
@@ -207,6 +208,7 @@ class NoChange:
     start: int | None = None
     own: frozenset[int] = frozenset()
     starting_point: None = None
+    writes_files: ClassVar[bool] = False
 
     def apply(self, base: TableMetadata) -> Changes:
         """Implement `Producer.apply`: there are no changes, only a check for conflicts."""

@@ -599,6 +599,42 @@ def test_no_file_is_written_to_a_folder_that_only_the_metadata_names(
     catalog.load_table(name).append(ROWS)
 
 
+def test_no_manifest_is_written_to_a_folder_that_a_newer_metadata_file_names(
+    table: Any, thesis: Path
+) -> None:
+    """Nothing can be written below a file: who tries fails otherwise than who asks before."""
+    with table.update_properties() as update:
+        update.set("write.wap.enabled", "true").set("write.delete.mode", "merge-on-read")
+    table.append(ROWS, {"wap.id": "load"})
+    staged = table.snapshots()[-1].snapshot_id
+    name, late = "db.t", []
+    for _ in range(8):
+        one = table.catalog.load_table(name)
+        _ = one.metadata
+        late.append(one)
+    picked = late[5].manage_snapshots().create_tag(staged, "staged").cherry_pick(staged)
+    current = Path(table.metadata_location.removeprefix("file:"))
+    number = int(current.name.split(".")[0].removeprefix("v"))
+    body = json.loads(current.read_text())
+    body["properties"]["write.metadata.path"] = f"file:{thesis}/below"
+    body["last-updated-ms"] += 1
+    current.with_name(f"v{number + 1}.metadata.json").write_text(json.dumps(body))
+    started = late[4].transaction()
+    started.manage_snapshots().cherry_pick(staged).commit()
+    for attempt in (
+        lambda: late[0].append(ROWS),
+        lambda: late[1].delete("id = 1"),
+        lambda: late[2].maintenance.rewrite_data_files(options={"rewrite-all": "true"}),
+        lambda: late[3].publish_changes("load"),
+        started.commit_transaction,
+        picked.commit,
+        lambda: table.catalog.load_table(name).manage_snapshots().cherry_pick(staged),
+        lambda: table.catalog.load_table(name).transaction().publish_changes("load"),
+    ):
+        with pytest.raises(ValidationError, match="which only its metadata file says"):
+            attempt()
+
+
 def test_a_table_whose_entry_names_another_path_is_changed_as_it_is_written(
     catalog: Any, namespace: str, tmp_path: Path
 ) -> None:

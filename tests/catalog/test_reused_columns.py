@@ -40,6 +40,7 @@ class SameIds:
     """A replacement as Iceberg Java's, under which columns keep their ids whatever their types."""
 
     starting_point = None
+    writes_files = False
 
     def __init__(self, schema):
         self.schema = schema

@@ -19,6 +19,7 @@ class CleanUp:
     """Another writer's clean-up of partition specs, which frees their ids."""
 
     starting_point = None
+    writes_files = False
 
     def __init__(self, *spec_ids):
         self.spec_ids = spec_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from icecomb.catalog.commit.commit import commit
 from icecomb.catalog.migrate.journal.context import (
@@ -191,6 +191,7 @@ class _AllowPurge:
     """
 
     starting_point: None = None
+    writes_files: ClassVar[bool] = False
 
     def __init__(self, folders: Iterable[str]) -> None:
         self._folders = [*folders]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from icecomb.format.errors import CommitFailedError, UnsupportedError
 from icecomb.format.operation.publication import EPOCH_ID, QUERY_ID, batch_of
@@ -90,6 +90,7 @@ class EpochChange:
     write: WriteState
     streamed: StreamedWrite
     epoch: Epoch
+    writes_files: ClassVar[bool] = True
 
     @property
     def starting_point(self) -> tuple[str, int] | None:
