@@ -73,7 +73,7 @@ class Producer(Protocol):
 
     @property
     def writes_files(self) -> bool:
-        """Whether `apply` writes manifests: it is refused where nothing vouches for their folder."""
+        """Whether `apply` writes manifests: refused where nothing vouches for their folder."""
 
     def apply(self, base: TableMetadata) -> Changes:
         """Return the changes on ``base``; may write files, and reuses those written before."""
@@ -111,6 +111,10 @@ class RetrySettings:
             max_wait_s=min(max_wait, longest) / 1000,
             total_s=min(COMMIT_TOTAL_TIMEOUT.of(properties), total) / 1000,
         )
+
+    def are_used_up(self, attempt: int, seconds: float) -> bool:
+        """Return whether no retry is left after attempt ``attempt`` (from 1) and this time."""
+        return attempt > self.retries or seconds > self.total_s
 
     def pause(self, attempt: int) -> float:
         """Seconds before the retry after failed attempt ``attempt`` (from 1): full jitter."""
@@ -203,8 +207,11 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         base, new = _prepared(pointer, base, change)
         if new is base:
             # "nothing to change" holds only for the newest version
-            if newest_of(pointer, base).location == base.location:
+            newest = newest_of(pointer, base)
+            if newest.location == base.location:
                 return base, base
+            if _is_overtaken(pointer, newest, attempt, started):
+                raise _outrun(pointer.name, attempt, newest)
             continue
         with Holding() as held, held:
             locked = _exclusive(held, pointer, base, new)
@@ -218,7 +225,7 @@ def _attempts(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
         if failure is None:
             return base, new
         taken = time.monotonic() - started
-        if attempt > settings.retries or taken > settings.total_s:
+        if settings.are_used_up(attempt, taken):
             raise _used_up(pointer.name, attempt, taken, failure) from failure
         if not pointer.wait_in_queue(base):
             pause(min(settings.pause(attempt), settings.total_s - taken))
@@ -270,10 +277,12 @@ def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
     A failure on a version that others have replaced proves nothing: its files may have expired
     meanwhile. Then the race was lost, and the newest version counts.
     """
+    started, attempt = time.monotonic(), 0
     while True:
+        attempt += 1
         try:
             return base, _prepare(pointer, base, change)
-        except OperationCanceledError:  # noqa: PERF203 - retried
+        except OperationCanceledError:
             raise
         except IcecombError as error:
             if is_interrupt(error):
@@ -281,7 +290,15 @@ def _prepared(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> tupl
             newest = newest_of(pointer, base)
             if newest.location == base.location:
                 raise
+            if _is_overtaken(pointer, newest, attempt, started):
+                raise
             base = newest
+
+
+def _is_overtaken(pointer: Pointer[V, M], newest: V, attempt: int, started: float) -> bool:
+    """Return whether others were first as often as a commit without locks is retried."""
+    settings = RetrySettings.of(newest.metadata.properties, pointer.properties, locked=False)
+    return settings.are_used_up(attempt, time.monotonic() - started)
 
 
 def _prepare(pointer: Pointer[V, M], base: V, change: Callable[[V], M]) -> V:
@@ -514,6 +531,17 @@ def _blocked(name: str, base: Version, attempts: int, last: CommitFailedError) -
         table=name,
         attempts=attempts,
         path=named,
+    )
+
+
+def _outrun(name: str, attempts: int, newest: Version) -> CommitFailedError:
+    return CommitFailedError(
+        f"{name}: it is not known that there is nothing to change: others committed during each "
+        f"of {attempts} looks at it, {newest.location} at last",
+        hint="Repeat the change when they are done, or raise commit.retry.num-retries.",
+        attempts=attempts,
+        current=newest.location,
+        **{newest.kind: name},
     )
 
 

@@ -428,17 +428,21 @@ class RowOperations(ABC):
             data: Other input of it, which may be a stream.
         """
         from icecomb.format.operation.conflict import OutdatedError
+        from icecomb.format.property.table_property import COMMIT_RETRIES
 
         outdated = (NoSuchFileError, NoSuchSnapshotError, OutdatedError)
         renewed = False
+        # each time another writer has committed, as in `_retry_delete`
+        retries = COMMIT_RETRIES.of(self.metadata.properties, default=100)
         while True:
+            retries -= 1
             state = self.metadata
             try:
                 result, holds = self._write(asked, write)
                 if holds or renewed or not self._renew(state):
                     return result
             except outdated as error:
-                if not self._renew(state):
+                if not self._renew(state) or retries < 0:
                     raise
                 if data is not None and data.is_used_up:
                     raise CommitFailedError(

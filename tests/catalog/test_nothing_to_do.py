@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
+from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from icecomb.format.errors import ConflictError
+from icecomb.format.errors import (
+    CommitFailedError,
+    ConflictError,
+    NoSuchFileError,
+    SchemaError,
+)
 from icecomb.format.row_changes.write_target import WriteTarget
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.types import LongType
@@ -156,6 +164,37 @@ def test_it_takes_one_look_at_the_pointer_where_nobody_has_committed(lake, monke
     table.delete("k = 8")
     # the state that was loaded then is new enough
     assert (len(looks), len(plans)) == (2, 3)
+
+
+@pytest.mark.parametrize("finding", ["nothing", "refused", "gone"])
+def test_a_change_ends_though_others_commit_at_each_look(lake, monkeypatch, finding):
+    """Retries bound it: a metastore may name another file in each answer."""
+    table = lake.create_table("db.t", NUMBERS, properties={"commit.retry.num-retries": "7"})
+    table.append(frame((1, 1), (5, 5)))
+    (file,) = table.inspect.files()["file_path"].to_pylist()
+    change, kind = table.manage_snapshots().commit, CommitFailedError
+    if finding == "refused":
+        change, kind = table.update_schema().add_column("x", "long").commit, SchemaError
+        table.update_schema().add_column("x", "string").commit()
+    if finding == "gone":
+        Path(file.removeprefix("file:")).unlink()
+        change, kind = partial(table.delete, "k = 1"), NoSuchFileError
+    looks, load = [], table._pointer.load
+
+    def overtaken():
+        if len(looks) > 20:
+            pytest.fail("it does not end")
+        looks.append(1)
+        # not by a table object: its thread is committing
+        newest = Path(load().location.removeprefix("file:"))
+        number = int(newest.name.split(".")[0].removeprefix("v"))
+        shutil.copy(newest, newest.with_name(f"v{number + 1}.metadata.json"))
+        return load()
+
+    monkeypatch.setattr(table._pointer, "load", overtaken)
+    with pytest.raises(kind):
+        change()
+    assert len(looks) <= 15
 
 
 # what others do beside a transaction of the change and an append; whether that is refused
