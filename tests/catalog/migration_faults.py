@@ -91,6 +91,8 @@ class FaultyFiles(FileIO):
 class _Expire:
     """What an engine does that expires snapshots and looks at no ``gc.enabled``."""
 
+    writes_files = False
+
     def apply(self, base: Any) -> Changes:
         old = [one.snapshot_id for one in base.snapshots if one is not base.current_snapshot()]
         current = base.current_snapshot()

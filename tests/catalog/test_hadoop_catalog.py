@@ -65,6 +65,8 @@ print("lived", flush=True)
 class Change:
     """Updates that are committed as they are."""
 
+    writes_files = False
+
     def __init__(self, *updates):
         self.updates = updates
 

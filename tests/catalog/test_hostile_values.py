@@ -96,6 +96,8 @@ STATISTICS = {
 class Commit:
     """A commit of bare updates."""
 
+    writes_files = False
+
     def __init__(self, *updates):
         self._updates = updates
 

@@ -86,6 +86,8 @@ for n in range(int(sys.argv[3])):
 class Properties:
     """A change of a table's properties."""
 
+    writes_files = False
+
     def __init__(self, updates: Mapping[str, str], removals: tuple[str, ...] = ()) -> None:
         self.updates = (SetPropertiesUpdate(dict(updates)), RemovePropertiesUpdate(removals))
 
@@ -209,6 +211,8 @@ class StoreSuite:
 
     def test_a_refused_change_leaves_nothing_behind(self, catalog, table):
         class Refused:
+            writes_files = False
+
             def __init__(self, append):
                 self.append = append
 

@@ -703,6 +703,8 @@ def test_verify_finds_values_that_a_wrong_name_mapping_nulls(make_hive_table: An
     migrate.apply(table.catalog, table.name)
 
     class Wrong:
+        writes_files = False
+
         def apply(self, base: Any) -> Changes:
             mapping = base.properties["schema.name-mapping.default"].replace('"V"', '"W"')
             update = SetPropertiesUpdate(updates={"schema.name-mapping.default": mapping})
