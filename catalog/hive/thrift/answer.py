@@ -29,6 +29,11 @@ def result_list(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = Fa
     return [convert(item) for item in wire.list_items(raw, found.value)]
 
 
+def stored(name: str | None) -> str | None:
+    """Return the name of a database or table as a metastore keeps it."""
+    return name and name.strip().lower()
+
+
 def no_namespace(name: str) -> NoSuchNamespaceError:
     """Return the error for a missing database."""
     return NoSuchNamespaceError(

@@ -21,6 +21,7 @@ from icecomb.catalog.hive.thrift.answer import (
     no_namespace,
     result,
     result_list,
+    stored,
 )
 from icecomb.catalog.hive.thrift.calls import Calls, Form
 from icecomb.catalog.hive.thrift.catalog_name import DEFAULT_CATALOG, CatalogName
@@ -399,23 +400,18 @@ class HiveClient:
 
 def _asked(database: str, names: Sequence[str], found: list[HiveTable]) -> list[HiveTable]:
     """Return the entries of a reply; ValueError if one has another name than those asked for."""
-    asked = {(_stored(database), _stored(name)) for name in names}
+    asked = {(stored(database), stored(name)) for name in names}
     for each in found:
-        if (_stored(each.database), _stored(each.name)) not in asked:
+        if (stored(each.database), stored(each.name)) not in asked:
             raise ValueError(f"the reply is about another entry, {each.full_name!r}")
     return found
 
 
 def _database(raw: bytes, name: str) -> HiveDatabase:
     found = result(raw, database_from_wire)
-    if _stored(found.name) != _stored(name):
+    if stored(found.name) != stored(name):
         raise ValueError(f"the reply is about another entry, {found.name!r}")
     return found
-
-
-def _stored(name: str | None) -> str | None:
-    """Return a name as a metastore keeps it."""
-    return name and name.strip().lower()
 
 
 def _client(

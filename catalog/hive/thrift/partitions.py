@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from icecomb.catalog.hive.thrift import wire
-from icecomb.catalog.hive.thrift.answer import missing_table, result_list
+from icecomb.catalog.hive.thrift.answer import missing_table, result_list, stored
 from icecomb.catalog.hive.thrift.calls import Calls
 from icecomb.catalog.hive.thrift.catalog_name import DEFAULT_CATALOG, CatalogName
 from icecomb.catalog.hive.thrift.entity import HivePartition
@@ -19,11 +20,15 @@ from icecomb.catalog.hive.thrift.thrift_codec import (
     partition_from_wire,
     partition_to_wire,
 )
+from icecomb.format.rows.write.partition_path import HIVE_NULL
 
 _PAGE: Final = 500
 _CATALOG_FIELD: Final = 9
 _ADDITION_CATALOG: Final = 6
 _REMOVAL_CATALOG: Final = 9
+_VALUES, _DATABASE, _TABLE = 1, 2, 3
+_NAME: Final = re.compile(r"[^/=]+=[^/]*(/[^/=]+=[^/]*)*")
+_ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _PLACE: Final = 1
 _AUTHORIZER: Final = 5
 _PLACE_CATALOG: Final = 6
@@ -39,8 +44,14 @@ class Partitions:
     def names(self, database: str, table: str) -> list[str]:
         """Return the names of all partitions, such as ``dt=2024-01-01/hour=3`` (values escaped)."""
         with missing_table(database, table):
-            place = self._catalog.database(database)
-            return list(self._calls.read("get_partition_names", place, table, -1))
+            found: list[str] = self._calls.read(
+                "get_partition_names",
+                self._catalog.database(database),
+                table,
+                -1,
+                result=lambda raw: _checked_names(result_list(raw, _string)),
+            )
+        return found
 
     def named(self, database: str, table: str, names: Sequence[str]) -> list[HivePartition]:
         """Return the partitions of these names that exist; pass at most some hundreds of names."""
@@ -54,7 +65,7 @@ class Partitions:
                 self._catalog.database(database),
                 table,
                 list(names),
-                result=lambda raw: result_list(raw, bytes),
+                result=lambda raw: _asked(database, table, names, result_list(raw, bytes)),
             )
         return found
 
@@ -207,6 +218,44 @@ class Grants:
         if grant.authorizer is not None:
             encoded += wire.string_field(_AUTHORIZER, grant.authorizer)
         return encoded + b"\0"
+
+
+def _checked_names(names: list[str]) -> list[str]:
+    """Return the names of a table's partitions; ValueError if one is none, or comes twice."""
+    for name in names:
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is not the name of a partition")
+    if len(set(names)) != len(names):
+        raise ValueError("the reply names a partition twice")
+    return names
+
+
+def _asked(database: str, table: str, names: Sequence[str], found: list[bytes]) -> list[bytes]:
+    """Return the partitions of a reply; ValueError if one is not among those asked for, or twice.
+
+    A name has the values of the columns in their order, escaped; an empty one is that of null.
+    """
+    asked = {tuple(map(_value, name.split("/"))) for name in names}
+    for each in found:
+        texts = (_text(each, 0, _DATABASE), _text(each, 0, _TABLE))
+        if tuple(stored(text) for text in texts) != (stored(database), stored(table)):
+            raise ValueError(f"the reply is about a partition of another table, {texts[1]!r}")
+        field = wire.find(each, 0, _VALUES)
+        items = () if field is None else wire.list_items(each, field.value)
+        values = tuple(_string(item) or HIVE_NULL for item in items)
+        if values not in asked:
+            raise ValueError(f"the reply is about another partition, {'/'.join(values)!r}")
+        asked.remove(values)
+    return found
+
+
+def _value(part: str) -> str:
+    """Return the value in ``key=value``, unescaped as by Hive (FileUtils.unescapePathName)."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), part.partition("=")[2]) or HIVE_NULL
+
+
+def _string(item: bytes) -> str:
+    return item[4:].decode()
 
 
 def _text(encoded: bytes, position: int, field_id: int) -> str | None:

@@ -292,3 +292,61 @@ def test_an_entry_of_another_name_than_asked_for_is_not_believed(server, databas
                 ask()
         with refused if database == "hr" else contextlib.nullcontext():
             client.database("db")
+
+
+def listed(kind: int, *items: bytes) -> bytes:
+    count = len(items).to_bytes(4, "big")
+    return bytes([wire.LIST, 0, 0, kind]) + count + b"".join(items) + b"\0"
+
+
+def names_of(*names: str) -> bytes:
+    return wire.string_list_field(0, names) + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("names", "is_fine"),
+    [
+        (["day=2024-01-01/city=New%2FYork", "day=__HIVE_DEFAULT_PARTITION__/city=a=b"], True),
+        (["day=1/.."], False),
+        (["../day=1"], False),
+        (["day=1/city=a", "day=2", "day=1/city=a"], False),
+        (["=1"], False),
+        ([""], False),
+    ],
+)
+def test_a_name_that_is_no_partition_s_or_comes_twice_is_not_believed(server, names, is_fine):
+    server.result = lambda _: names_of(*names)
+    refused = pytest.raises(ReplyLostError, match=r"broke off: .*partition")
+    with connected(server) as client:
+        with contextlib.nullcontext() if is_fine else refused:
+            assert client.partitions.names("db", "t") == names
+        with contextlib.nullcontext() if is_fine else refused:
+            assert [*client.partitions.name_pages("db", "t")] == [names]
+
+
+def partition(database: str, table: str, *values: str) -> bytes:
+    named = wire.string_field(2, database) + wire.string_field(3, table)
+    return wire.string_list_field(1, values) + named + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("found", "is_fine"),
+    [
+        ([("db", "t", "1", "x/y"), ("DB", "T", "", "50%")], True),
+        ([("db", "t", "1", "x/y")], True),
+        ([("db", "t", "1", "z")], False),
+        ([("db", "t", "1")], False),
+        ([("db", "t", "1", "x/y"), ("db", "t", "1", "x/y")], False),
+        ([("db", "secrets", "1", "x/y")], False),
+        ([("hr", "t", "1", "x/y")], False),
+    ],
+)
+def test_a_partition_of_other_values_or_another_table_is_not_believed(server, found, is_fine):
+    server.result = lambda _: listed(wire.STRUCT, *(partition(*one) for one in found))
+    names = ["day=1/city=x%2Fy", "day=__HIVE_DEFAULT_PARTITION__/city=50%25"]
+    with (
+        connected(server) as client,
+        contextlib.nullcontext() if is_fine else pytest.raises(ReplyLostError, match="about a"),
+    ):
+        values = [one.values for one in client.partitions.named("db", "t", names)]
+        assert values == [one[2:] for one in found]
