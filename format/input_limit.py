@@ -59,6 +59,8 @@ FOOTER: Final = InputLimit("ICECOMB_MAX_FOOTER_MIB", 256, "MiB")
 """The most that a Parquet footer may be; 10,000 columns of 100 row groups have 100 MB."""
 REPLY: Final = InputLimit("ICECOMB_MAX_REPLY_ELEMENTS", 2_000_000, "elements")
 """The most elements of a list or map in a metastore's reply: an empty one of a byte takes 180."""
+FOLDERS: Final = InputLimit("ICECOMB_MAX_FOLDER_LEVELS", 1000, "levels")
+"""The most levels of folders in a listing; as many as a name node lets be made."""
 TOO_DEEP: Final = "its values are nested more deeply than this program's stack allows"
 """The reason for refusing JSON whose parser ends in a `RecursionError`."""
 _COMMA: Final = ord(",")

@@ -22,7 +22,7 @@ from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.printable_text import printable
 from icecomb.format.spec.metadata_file import METADATA_SUFFIXES
-from icecomb.format.storage.file_system import DRAFT_PATTERN, FileStatus, is_draft
+from icecomb.format.storage.file_system import DRAFT_PATTERN, FileStatus, check_levels, is_draft
 
 if TYPE_CHECKING:
     from icecomb.catalog.table.table import Table
@@ -125,6 +125,7 @@ class FolderListing:
                 while folders and len(waiting) < 4 * THREADS and not self._is_full(limit):
                     # upper folders first, so that many folders are left
                     one = folders.popleft() if limit is not None else folders.pop()
+                    check_levels(folder, one)
                     waiting[pool.submit(io.entries, one)] = one
                 for done in wait(waiting, return_when=FIRST_COMPLETED).done:
                     one, found = waiting.pop(done), done.result()

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from icecomb.format.errors import NoSuchFileError, UnsupportedError
-from icecomb.format.storage.file_system import exists_already, is_missing
+from icecomb.format.storage.file_system import check_levels, exists_already, is_missing
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_system import FileSystem
@@ -48,13 +48,16 @@ class ArrowHandler(fs.FileSystemHandler):  # type: ignore[misc]
             if selector.allow_not_found:
                 return []
             raise is_missing(folder)
-        entries = self._files.entries(folder)
-        found = [_file(status.location, status.size, status.mtime_ms) for status in entries.files]
-        for name in entries.folders:
-            path = f"{folder}/{name}"
-            found.append(fs.FileInfo(path, fs.FileType.Directory))
-            if selector.recursive:
-                found += self.get_file_info_selector(fs.FileSelector(path, recursive=True))
+        found: list[fs.FileInfo] = []
+        left = [folder]
+        while left:
+            inner = left.pop()
+            check_levels(folder, inner)
+            entries = self._files.entries(inner)
+            found += [_file(one.location, one.size, one.mtime_ms) for one in entries.files]
+            below = [f"{inner}/{name}" for name in entries.folders]
+            found += [fs.FileInfo(path, fs.FileType.Directory) for path in below]
+            left += below if selector.recursive else ()
         return found
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002, FBT001

@@ -28,7 +28,13 @@ from icecomb.format.errors import (
     UnsupportedError,
 )
 from icecomb.format.property.property import ShownProperties, is_secret, remember_secret
-from icecomb.format.storage.file_system import FileStatus, FileSystem, FolderEntries, FolderLock
+from icecomb.format.storage.file_system import (
+    FileStatus,
+    FileSystem,
+    FolderEntries,
+    FolderLock,
+    check_levels,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +46,6 @@ T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PIECE_BYTES: Final = 1 << 20
-_LEVELS: Final = 2048
-"""As many levels of folders as fit into a path of Linux; HDFS and keys of stores have fewer."""
 
 
 def _local(properties: Mapping[str, str]) -> FileSystem:
@@ -390,12 +394,7 @@ class FileIO:
         left, found = [location], []
         while left:
             folder = left.pop()
-            if folder.count("/") > location.count("/") + _LEVELS:
-                raise FileIOError(
-                    f"Cannot list {location}: it has more levels of folders than any storage has",
-                    hint="Check the configured address: no storage answers so.",
-                    path=location,
-                )
+            check_levels(location, folder)
             with suppress(NoSuchFileError):
                 left += [f"{folder}/{name}" for name in self.folders(folder)]
                 found.append(folder)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from icecomb.format.errors import (
     FileAlreadyExistsError,
+    FileIOError,
     FileStateUnknownError,
     IcecombError,
     NoSuchFileError,
 )
+from icecomb.format.input_limit import FOLDERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +70,20 @@ class FolderLock(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release the lock, if it is held; it cannot be acquired again."""
+
+
+def check_levels(location: str, folder: str) -> None:
+    """Refuse to list a folder that is too many levels below the one that is listed.
+
+    Storage has fewer; a server can make folders up without end.
+    """
+    levels = folder.rstrip("/").count("/") - location.rstrip("/").count("/")
+    if levels > FOLDERS.value:
+        raise FileIOError(
+            f"Cannot list {location}: it has more levels of folders than {FOLDERS}",
+            hint="Check the configured address: no storage answers so.",
+            path=location,
+        )
 
 
 class FileSystem(ABC):

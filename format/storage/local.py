@@ -29,6 +29,7 @@ from icecomb.format.storage.file_system import (
     FileSystem,
     FolderEntries,
     FolderLock,
+    check_levels,
     draft_name,
     exists_already,
     is_missing,
@@ -674,6 +675,7 @@ def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
     folders = [""]
     while folders:
         inner = folders.pop()
+        check_levels(root, f"{root}/{inner}")
         files, below = _entries(f"{root}/{inner}")
         yield from ((f"{inner}{name}", status) for name, status in files)
         folders.extend(f"{inner}{name}/" for name in reversed(below))

@@ -8,6 +8,7 @@ from pyarrow import fs
 
 from icecomb.format.errors import NoSuchFileError
 from icecomb.format.storage.arrow_handler import ArrowHandler
+from icecomb.format.storage.file_system import check_levels
 
 if TYPE_CHECKING:
     from icecomb.format.storage.hdfs.file_system import HdfsFileSystem
@@ -22,21 +23,27 @@ class HdfsArrowHandler(ArrowHandler):
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         """List a folder, and the folders below it if the selector is recursive."""
-        web, address = self._cluster(selector.base_dir)
-        try:
-            entries = web.entries(address.path, selector.base_dir)
-        except NoSuchFileError:
-            if selector.allow_not_found:
-                return []
-            raise
-        found = []
-        for entry in entries:
-            path = f"{selector.base_dir.rstrip('/')}/{entry.name}"
-            kind = fs.FileType.Directory if entry.is_folder else fs.FileType.File
-            size = None if entry.is_folder else entry.size
-            found.append(fs.FileInfo(path, kind, size=size, mtime_ns=entry.mtime_ms * 1_000_000))
-            if entry.is_folder and selector.recursive:
-                found += self.get_file_info_selector(fs.FileSelector(path, recursive=True))
+        root = selector.base_dir
+        found: list[fs.FileInfo] = []
+        left = [root]
+        while left:
+            folder = left.pop()
+            check_levels(root, folder)
+            web, address = self._cluster(folder)
+            try:
+                entries = web.entries(address.path, folder)
+            except NoSuchFileError:
+                if folder == root and not selector.allow_not_found:
+                    raise
+                continue
+            for entry in entries:
+                path = f"{folder.rstrip('/')}/{entry.name}"
+                kind = fs.FileType.Directory if entry.is_folder else fs.FileType.File
+                size = None if entry.is_folder else entry.size
+                time_ns = entry.mtime_ms * 1_000_000
+                found.append(fs.FileInfo(path, kind, size=size, mtime_ns=time_ns))
+                if entry.is_folder and selector.recursive:
+                    left.append(path)
         return found
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002, FBT001

@@ -25,6 +25,7 @@ from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
     FolderEntries,
+    check_levels,
     draft_name,
     exists_already,
     is_missing,
@@ -54,8 +55,6 @@ _IDENTITY: Final = (
 )
 """Environment variables that define the user where properties do not."""
 _TRIES: Final = 5
-_LEVELS: Final = 1000
-"""As many levels of folders as a name node lets be made (`checkPathLength`)."""
 _LEVELS_AT_ONCE: Final = 16
 
 
@@ -287,13 +286,8 @@ class HdfsFileSystem(FileSystem):
             if found is None:
                 levels.pop()
                 continue
-            if len(levels) > _LEVELS:
-                raise FileIOError(
-                    f"Cannot list {prefix}: it has more levels of folders than HDFS has",
-                    hint="Check the configured name node: no HDFS answers so.",
-                    path=prefix,
-                )
             inner, entries = found
+            check_levels(prefix, f"{shown}/{inner}")
             for entry in entries:
                 if not entry.is_folder:
                     name = f"{shown}/{inner}{entry.name}" if entry.name else prefix

@@ -18,8 +18,10 @@ import pytest
 
 from icecomb.catalog import Table, load_catalog, open_table
 from icecomb.catalog.maintenance import orphans
+from icecomb.catalog.maintenance.folder_listing import FolderListing, HiddenNames
 from icecomb.format.errors import (
     CorruptFileError,
+    FileIOError,
     IcecombError,
     NoSuchFileError,
     UnsupportedError,
@@ -621,6 +623,20 @@ def test_a_file_that_cannot_be_deleted_is_named(table: Table, monkeypatch: Any) 
     assert (done.deleted_files_count, done.failed_files) == (1, (stuck,))
     assert Path(stuck).exists()
     assert not Path(gone).exists()
+
+
+@pytest.mark.parametrize("limit", [None, 99])
+def test_folders_in_folders_have_an_end(table: Table, limit: int | None, monkeypatch: Any) -> None:
+    """A server may make up one in each, with a name like any other."""
+    monkeypatch.setenv("ICECOMB_MAX_FOLDER_LEVELS", "12")
+    where = folder(table)
+    (where / "/".join("a" * 11)).mkdir(parents=True)
+    assert FolderListing(HiddenNames.of(())).walk(table.io, str(where), None) == []
+    (where / "/".join("a" * 13)).mkdir(parents=True)
+    with pytest.raises(FileIOError, match="levels of folders than ICECOMB_MAX_FOLDER_LEVELS: 12"):
+        FolderListing(HiddenNames.of(())).walk(table.io, str(where), limit)
+    with pytest.raises(FileIOError, match="more levels of folders"):
+        remove(table)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])

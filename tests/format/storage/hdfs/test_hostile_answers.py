@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyarrow.fs import FileSelector
 
 from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.file_io import FileIO
@@ -123,7 +124,7 @@ def test_folders_in_folders_have_an_end(io: FileIO, server: Listener, names: lis
         return folder(*names)
 
     server.answer = answer
-    with pytest.raises(FileIOError, match="more levels of folders than HDFS has"):
+    with pytest.raises(FileIOError, match="more levels of folders than"):
         CALLS["list"](io, f"webhdfs://{server.address}/x")
     assert most < before + 150
 
@@ -246,10 +247,30 @@ def test_a_name_node_that_names_ever_other_dead_data_nodes_keeps_no_write_waitin
     assert len(named) < 60
 
 
-def test_a_tree_of_folders_in_folders_ends(io: FileIO, server: Listener) -> None:
-    inner = {"pathSuffix": "d", "type": "DIRECTORY", "length": 0, "modificationTime": 1}
-    told = {"FileStatuses": {"FileStatus": [{**inner, "fileId": 1}]}}
-    server.answer = lambda *_: (200, JSON, json.dumps(told).encode())
-    with pytest.raises(FileIOError, match="more levels of folders"):
-        [*io.folder_tree(f"webhdfs://{server.address}/x")]
-    assert len(server.requests) < 2100
+def by_pyarrow(io: FileIO, folder: str) -> object:
+    files, path = io.filesystem(folder)
+    return files.get_file_info(FileSelector(path, recursive=True))
+
+
+LISTINGS: dict[str, Callable[[FileIO, str], object]] = {
+    "list": lambda io, folder: [*io.list(folder)],
+    "folder_tree": lambda io, folder: [*io.folder_tree(folder)],
+    "pyarrow": by_pyarrow,
+}
+
+
+@pytest.mark.parametrize("how", LISTINGS)
+def test_a_tree_of_folders_in_folders_ends(
+    io: FileIO, server: Listener, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer = lambda *_: folder("d")
+    where = f"webhdfs://{server.address}/x"
+    monkeypatch.setenv("ICECOMB_MAX_FOLDER_LEVELS", "30")
+    with pytest.raises(FileIOError, match="levels of folders than ICECOMB_MAX_FOLDER_LEVELS: 30"):
+        LISTINGS[how](io, where)
+    assert len(server.requests) < 150
+    monkeypatch.delenv("ICECOMB_MAX_FOLDER_LEVELS")
+    if how == "folder_tree":
+        with pytest.raises(FileIOError, match="more levels of folders"):
+            LISTINGS[how](io, where)
+        assert len(server.requests) < 1200
