@@ -1,4 +1,4 @@
-"""HTTP responses with a time limit for the whole: a socket's timeout is per read."""
+"""HTTP requests and responses with a time limit for the whole: a socket's timeout is per call."""
 
 from __future__ import annotations
 
@@ -19,9 +19,50 @@ answering `100 Continue`, or adding headers, without an end."""
 _BESIDE: Final = 16
 """How many such bytes each byte of the body allows anew: one that is a chunk has five."""
 _INTERIM: Final = 16
+_LEAST_S: Final = 0.001
+"""No timeout of a socket: 0 would not wait at all."""
 _LENGTH: Final = re.compile(r"[ \t]*[0-9]{1,19}[ \t]*")
 _PIECE: Final = 1 << 20
 """Bytes after which the time limit starts again: long files may take longer than the limit."""
+
+
+class Pace:
+    """The time that a server may take for what is sent to it: its timeout for each MiB.
+
+    Only the time counts in which it is waited for, however many calls send the bytes.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._left = _PIECE
+        self._waited_s = 0.0
+
+    def took(self, seconds: float, count: int, timeout_s: float) -> None:
+        """Note for how long it was waited, and what it took; TimeoutError if it is too slow."""
+        self._waited_s += seconds
+        self._left -= count
+        if self._left <= 0:
+            self._begin()
+        elif self._waited_s > timeout_s:
+            raise TimeoutError("timed out")
+
+    def send(self, sock: socket.socket, data: Any, send: Callable[[Any], object]) -> None:
+        """Send bytes by a function that waits for the socket no longer than its timeout."""
+        timeout_s, rest = sock.gettimeout(), memoryview(data).cast("B")
+        if timeout_s is None:
+            send(data)
+            return
+        try:
+            while rest:
+                piece, rest = rest[: self._left], rest[self._left :]
+                sock.settimeout(max(timeout_s - self._waited_s, _LEAST_S))
+                begun = time.monotonic()
+                send(piece)
+                self.took(time.monotonic() - begun, len(piece), timeout_s)
+        finally:
+            sock.settimeout(timeout_s)
 
 
 class TimedResponse(http.client.HTTPResponse):
@@ -116,6 +157,24 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
+class PacedConnection(http.client.HTTPConnection):
+    """A connection whose requests are sent within a `Pace`."""
+
+    _pace = Pace()
+
+    def putrequest(self, *request: Any, **options: Any) -> None:
+        """Begin a request, and its time."""
+        self._pace = Pace()
+        super().putrequest(*request, **options)
+
+    def send(self, data: Any) -> None:
+        """Send a part of a request; TimeoutError if the server is too slow."""
+        if self.sock is not None and isinstance(data, (bytes, bytearray, memoryview)):
+            self._pace.send(self.sock, data, super().send)
+        else:
+            super().send(data)
+
+
 def _any_peer(*_: object) -> None:
     """Allow requests to every host."""
 
@@ -132,7 +191,7 @@ def timed_pools(
     from urllib3.connection import HTTPConnection, HTTPSConnection
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-    class Plain(HTTPConnection):
+    class Plain(PacedConnection, HTTPConnection):
         response_class = TimedResponse
 
         def send(self, data: Any) -> None:

@@ -15,7 +15,7 @@ from icecomb.format.errors import IcecombError
 from icecomb.format.property.property import one_line
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.output_stream import Upload
-from icecomb.format.storage.time_limit import TimedResponse
+from icecomb.format.storage.time_limit import Pace, TimedResponse
 
 if TYPE_CHECKING:
     import ssl
@@ -51,6 +51,7 @@ class HdfsUpload(Upload):
         )
         self._connection.response_class = TimedResponse
         self._timeout_s = timeout_s
+        self._pace = Pace()
         self._events = selectors.DefaultSelector()
         try:
             self._connection.putrequest("PUT", target, skip_accept_encoding=True)
@@ -85,18 +86,20 @@ class HdfsUpload(Upload):
         sender only after a minute. Early responses are not detected over TLS.
         """
         sock = self._connection.sock
-        if sock is None or not self._events.get_map():
+        if sock is None:
             self._connection.send(part)
             return
-        rest, deadline = memoryview(part), time.monotonic() + self._timeout_s
+        if not self._events.get_map():
+            self._pace.send(sock, part, self._connection.send)
+            return
+        rest = memoryview(part)
         while rest:
-            if self._events.select(_LOOK_S):
-                rest = rest[sock.send(rest) :]
-                deadline = time.monotonic() + self._timeout_s
-            elif _has_answered(sock):
+            begun = time.monotonic()
+            sent = sock.send(rest) if self._events.select(_LOOK_S) else 0
+            if not sent and _has_answered(sock):
                 raise ConnectionAbortedError("it responded before everything was sent")
-            elif time.monotonic() > deadline:
-                raise TimeoutError("timed out")
+            rest = rest[sent:]
+            self._pace.took(time.monotonic() - begun, sent, self._timeout_s)
 
     def finish(self) -> None:
         """End the file, and wait until it is stored; HdfsDataLostError if cut off."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.optional_library import optional_library
 from icecomb.format.storage.object_store.client import remember_sent, whole_answer
-from icecomb.format.storage.time_limit import TimedResponse
+from icecomb.format.storage.time_limit import PacedConnection, TimedResponse
 
 if TYPE_CHECKING:
     import urllib3
@@ -108,10 +108,10 @@ def _timed_pools() -> dict[str, type[urllib3.HTTPConnectionPool]]:
     """Return `timed_pools` for boto3, whose connections differ."""
     from botocore import awsrequest
 
-    class Plain(awsrequest.AWSHTTPConnection):
+    class Plain(PacedConnection, awsrequest.AWSHTTPConnection):  # type: ignore[misc]
         response_class = TimedResponse  # type: ignore[assignment]
 
-    class Secure(awsrequest.AWSHTTPSConnection):
+    class Secure(PacedConnection, awsrequest.AWSHTTPSConnection):  # type: ignore[misc]
         response_class = TimedResponse  # type: ignore[assignment]
 
     class PlainPool(awsrequest.AWSHTTPConnectionPool):

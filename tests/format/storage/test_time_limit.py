@@ -1,16 +1,25 @@
-"""What may come before, between and after the parts of a body is bounded in bytes, and so in time."""
+"""What may come before, between and after the parts of a body is bounded in bytes, and so in time.
+
+So is the time that a server takes for what is sent to it.
+"""
 
 from __future__ import annotations
 
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from typing import Any
 
 import pytest
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs.failure import HdfsDataLostError
+from icecomb.format.storage.hdfs.upload import HdfsUpload
+from icecomb.format.storage.time_limit import timed_pools
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -93,3 +102,62 @@ def test_a_file_of_hdfs_whose_end_is_not_told_is_not_believed(end: str) -> None:
             files.read(f"webhdfs://{address}/x")
         files.close()
         server.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def slow(taken: list[int]) -> Iterator[str]:
+    """A server that takes some bytes of a file at a time."""
+
+    def take(connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            while not over.wait(0.1) and (found := connection.recv(1 << 15)):
+                taken[0] += len(found)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(target=take, args=(connection,), daemon=True).start()
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        threading.Thread(target=serve, daemon=True).start()
+        yield address
+        over.set()
+        server.shutdown(socket.SHUT_RDWR)
+
+
+SLOW_BYTES = 16 << 20
+"""More than there is room for on the way: what is taken after that makes room for more."""
+
+
+def test_a_data_node_that_takes_few_bytes_at_a_time_keeps_no_write_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect = socket.create_connection
+
+    def connected(*where: Any, **options: Any) -> socket.socket:
+        """Have less on the way, as a remote node may: what makes room for more is less then."""
+        found = connect(*where, **options)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+        return found
+
+    monkeypatch.setattr(socket, "create_connection", connected)
+    taken = [0]
+    with slow(taken) as address:
+        upload = HdfsUpload(("http", address, "/node"), "hdfs://c/x", 1.0, None)
+        with closing(upload), pytest.raises(HdfsDataLostError, match="timed out"):
+            upload.write(bytes(SLOW_BYTES))
+    assert taken[0] < SLOW_BYTES
+
+
+def test_a_store_that_takes_few_bytes_at_a_time_keeps_no_write_waiting() -> None:
+    taken = [0]
+    with slow(taken) as address, urllib3.PoolManager() as pools:
+        pools.pool_classes_by_scheme = timed_pools()
+        blocks = (bytes(1 << 8) for _ in range(SLOW_BYTES >> 8))
+        with pytest.raises(HTTPError, match="timed out"):
+            pools.request("POST", f"http://{address}/x", body=blocks, timeout=1, retries=False)
+    assert taken[0] < SLOW_BYTES
