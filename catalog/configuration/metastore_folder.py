@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import stat
@@ -43,6 +44,7 @@ from icecomb.format.storage.local import LocalFileSystem
 KIND: Final = "HIVE_DELEGATION_TOKEN"
 SIGNATURE: Final = "icecomb"
 """``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
+_LOG: Final = logging.getLogger(__name__)
 _FOLDER: Final = ".metastore"
 _OPEN: Final = stat.S_IWGRP | stat.S_IWOTH
 _STATE: Final = "server.json"
@@ -240,7 +242,13 @@ def publish(server: RunningMetastore) -> None:
     # Without it clients need the folder: an unwritable home must not prevent serving.
     with contextlib.suppress(OSError):
         folder = _ports()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if part := make_private(folder):
+            _LOG.warning(
+                "%s is not used: %s is open to other users; clients find the metastore of %s by "
+                "its warehouse only, not by its address",
+                *(folder, part, server.warehouse),
+            )
+            return
         link = folder / str(server.port)
         if _at(link) == server:
             return
@@ -259,13 +267,17 @@ def publish(server: RunningMetastore) -> None:
 
 def find(host: str, port: int) -> RunningMetastore | None:
     """Return this user's embedded metastore at an address; None if none is running."""
-    return _at(_ports() / str(port)) if host in {"127.0.0.1", "localhost"} else None
+    folder = _ports()
+    if host not in {"127.0.0.1", "localhost"} or open_part(folder) is not None:
+        return None
+    return _at(folder / str(port))
 
 
 def record(port: int) -> Path | None:
     """Return the record of the last embedded metastore of this user at a port, ended or not."""
-    link = _ports() / str(port)
-    return link if link.is_symlink() else None
+    folder = _ports()
+    link = folder / str(port)
+    return link if link.is_symlink() and open_part(folder) is None else None
 
 
 def announces(token: str, port: int) -> bool:
@@ -299,9 +311,16 @@ def _announced(state: Path) -> RunningMetastore | None:
 
 
 def _ports() -> Path:
+    """Return this user's folder of records by port, beside that of others who have the same state.
+
+    What is in it is believed if nobody else could exchange it; see `open_part`.
+    """
     from platformdirs import user_state_path
 
-    return user_state_path("icecomb") / "metastores"
+    state = user_state_path("icecomb").absolute()
+    folder = state / "metastores"
+    own = state.with_name(f"icecomb-{os.geteuid()}") / "metastores"
+    return folder if open_part(folder) is None else own
 
 
 def _identifier(owner: str) -> bytes:

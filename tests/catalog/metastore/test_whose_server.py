@@ -205,6 +205,36 @@ def test_the_newest_ports_are_remembered_and_all_that_serve(
     assert [port for port in range(1, 7) if record(port)] == [1, 5, 6]
 
 
+@pytest.mark.parametrize("shared", ["icecomb", "icecomb/metastores", "."])
+def test_ports_that_others_may_have_recorded_are_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, shared: str
+) -> None:
+    """Users may have one XDG_STATE_HOME: each has a folder of its own there, if he can."""
+    state = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    (state / shared).mkdir(parents=True)
+    (state / shared).chmod(0o777)
+    server = _announce(tmp_path / "lake", 3)
+    (state / "icecomb/metastores").mkdir(parents=True, exist_ok=True)
+    for port in (3, 4):
+        (state / f"icecomb/metastores/{port}").symlink_to(tmp_path / "lake")
+    assert record(4) is None
+    publish(server)
+    if shared == ".":
+        assert record(3) is None
+        assert "is open to other users" in caplog.text
+        return
+    assert find("127.0.0.1", 3) == server
+    assert record(4) is None
+    # what the others do there makes no difference
+    (state / "icecomb/metastores/3").unlink()
+    assert record(3) is not None
+    assert find("127.0.0.1", 3) == server
+    assert [path.name for path in state.iterdir() if path.name != "icecomb"] == [
+        f"icecomb-{os.geteuid()}"
+    ]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has processes of others")
 def test_another_user_s_process_is_not_ours(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
