@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _METADATA_FILE: Final = re.compile(r".*\.metadata\.json(?:\.gz)?", re.DOTALL)
 _MANIFEST: Final = re.compile(r"(?:snap-.*|.*-m\d+)\.avro", re.DOTALL)
 """Names that writers give to manifest lists and manifests."""
+_OBJECT_STORE: Final = re.compile(r"/(?:[01]{4}/){3}[01]{8}/(?P<owner>[^/=]+/[^/=]+)/.", re.DOTALL)
+"""Paths in the layout for object stores outside of the table's location name the table."""
 _SHOWN: Final = 3
 _MOST_CHARACTERS: Final = 3_500
 """Some metastores keep 4,000 characters of a property."""
@@ -74,8 +76,28 @@ class OwnFolders:
         }
 
     def outside(self, locations: Iterable[str], *, names: bool = False) -> frozenset[str]:
-        """Return the files that lie in none of the folders; see `location.outside`."""
-        return not_below(self.folders.values(), locations, self._properties, names=names)
+        """Return the files that lie in none of the folders; see `location.outside`.
+
+        So do those in a folder of several tables whose paths name another one as their owner.
+        """
+        given = [*locations]
+        found = not_below(self.folders.values(), given, self._properties, names=names)
+        location = self.folders.get(next(iter(self._vouched), ""))
+        shared = tuple(
+            start for start in self.folders.values() if not start.startswith(location or start)
+        )
+        if not shared or location is None:
+            return found
+        own = {owner_of(one) for one in self._vouched}
+        paths = linked_texts(given, self._properties, names=names)
+        return found.union(
+            name
+            for name, path in zip(given, paths, strict=True)
+            if path.startswith(shared)
+            and not path.startswith(location)
+            and (match := _OBJECT_STORE.search(path))
+            and match["owner"] not in own
+        )
 
     def metadata_files(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are metadata files of the table, by folder and name."""
@@ -116,6 +138,11 @@ class OwnFolders:
         found = [one for one in locations if name.fullmatch(one.rpartition("/")[2])]
         outside = self.outside(found)
         return [one for one in found if one not in outside]
+
+
+def owner_of(table_location: str) -> str:
+    """Return how the layout for object stores names a table: by its folder and the one above."""
+    return "/".join(table_location.rstrip("/").rsplit("/", 2)[-2:])
 
 
 def _place(start: str, above: Mapping[str, str]) -> str | None:

@@ -470,6 +470,39 @@ def test_a_folder_that_only_the_metadata_claims_is_not_the_tables(
     assert neighbor.file.exists()
 
 
+@pytest.mark.parametrize("way", ["expire", "purge", "moved"])
+def test_files_in_a_folder_of_several_tables_are_those_of_the_one_in_their_path(
+    catalog: Any, namespace: str, tmp_path: Path, way: str
+) -> None:
+    """As Iceberg names it there, for instance ``.../0101/0010/1100/10101010/db.db/t/x.parquet``."""
+    common = {
+        "write.object-storage.enabled": "true",
+        "write.object-storage.path": f"file:{tmp_path}/common",
+    }
+    theirs = catalog.create_table(f"{namespace}.theirs", ROWS.schema, properties=common)
+    theirs.append(ROWS)
+    (file,) = theirs.inspect.files()["file_path"].to_pylist()
+    name = f"{namespace}.t"
+    table = catalog.create_table(name, ROWS.schema, properties=common)
+    table.append(ROWS)
+    (own,) = table.inspect.files()["file_path"].to_pylist()
+    named_in(table, file)
+    table.delete()
+    if way == "moved":
+        with table.transaction() as change:
+            change.update_location(f"{table.location()}-moved")
+    table.append(ROWS)
+    table = catalog.load_table(name)
+    if way == "purge":
+        catalog.drop_table(name, purge_requested=True)
+    else:
+        with table.expire_snapshots() as expire:
+            expire.retain_last(1).older_than(int(time.time() * 1000) + 1)
+        assert expire.result.outside == (file,)
+    assert theirs.refresh().scan().to_arrow() == ROWS
+    assert not Path(own.removeprefix("file:")).exists()
+
+
 def test_a_purge_believes_no_folder_of_the_metadata(
     catalog: Any, namespace: str, neighbor: Neighbor, caplog: pytest.LogCaptureFixture
 ) -> None:

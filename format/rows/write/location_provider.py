@@ -14,6 +14,7 @@ from icecomb.format.property.table_property import (
     OBJECT_STORE_PARTITIONED,
     OBJECT_STORE_PATH,
 )
+from icecomb.format.spec.own_folders import owner_of
 from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ObjectStoreLocationProvider(LocationProvider):
         self.partitioned_paths = OBJECT_STORE_PARTITIONED.of(properties)
         # The path of data outside the table's folder names the table that owns it.
         inside = self.root.startswith(table_location.rstrip("/"))
-        self.context = None if inside else _context(table_location)
+        self.context = None if inside else owner_of(table_location)
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
         name = file_name
@@ -104,10 +105,6 @@ def data_folder(table_location: str, properties: Mapping[str, str]) -> str:
         or FOLDER_STORAGE_PATH.of(properties)
     )
     return (configured or f"{table_location.rstrip('/')}/data").rstrip("/")
-
-
-def _context(table_location: str) -> str:
-    return "/".join(table_location.rstrip("/").rsplit("/", 2)[-2:])
 
 
 def _hash_path(name: str) -> str:
