@@ -178,6 +178,11 @@ def described(
     return altered if base is None else vouching(altered, entry, base, metadata, settings)
 
 
+def keeps_files(entry: HiveTable) -> bool:
+    """Return whether an entry says that no maintenance deletes the table's files (gc.enabled)."""
+    return entry.parameters.get(_PURGE, "").lower() == "false"
+
+
 def own_folders(entry: HiveTable) -> list[str]:
     """Return the folders that an entry calls its table's, its location first."""
     location = entry.storage.location or table_folder(entry.metadata_location or "")

@@ -46,6 +46,8 @@ MIGRATION_DIGEST: Final = "icecomb.migration-digest"
 """The parameter by which a metastore's entry confirms the journal of the table's migration."""
 MIGRATION_VERIFIED: Final = "icecomb.migration-verified"
 """The parameter of an entry that names the migration that `icecomb migrate verify` confirmed."""
+MIGRATION_TAKEN: Final = "icecomb.migration-taken"
+"""The parameter of an entry that confirms the journal's list of the partitions that it lost."""
 
 ENTRY_PROPERTIES: Final = frozenset(
     {
@@ -54,6 +56,7 @@ ENTRY_PROPERTIES: Final = frozenset(
         "table_type",
         MIGRATION_DIGEST,
         MIGRATION_VERIFIED,
+        MIGRATION_TAKEN,
     }
 )
 """Names by which a metastore's entry points to a table or view, or vouches for files beside it.

@@ -35,6 +35,7 @@ from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.holding import Holding
 from icecomb.format.operation.file_addition import known_paths
 from icecomb.format.property.property import one_line
+from icecomb.format.property.table_property import MIGRATION_TAKEN
 from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import read_metadata
 
@@ -73,6 +74,8 @@ class HiveParts:
         It waits for writers that began before the conversion first: Hive replaces the files of a
         partition without an entry.
         """
+        # what a run before this one told the entry may not be all
+        self._journal = replace(self._journal, told_taken="")
         old = self._journal.table
         WritersInFlight(
             self._context, old, self._journal.partitions, self._wait_s, self._threads
@@ -101,7 +104,8 @@ class HiveParts:
             # Settings of Hive's files, such as delimiters and buckets, are not the Iceberg table's.
             bare = replace(table, storage=StorageDescriptor(location=table.storage.location))
             shown = pointed(bare, metadata, metadata, location, self._context.settings).storage
-            self._context.entry.take_keys_away(shown, lock)
+            said = {MIGRATION_TAKEN: self._journal.taken_told()} if old.partition_keys else {}
+            self._context.entry.take_keys_away(shown, said, lock)
         self.take_in()
         self._journal.record(Step.CLEANED)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from icecomb.catalog.commit.pointer import Committed, Conflict, Outcome
@@ -38,7 +39,11 @@ from icecomb.format.errors import (
     MigrationError,
 )
 from icecomb.format.input_limit import whole_number
-from icecomb.format.property.table_property import MIGRATION_DIGEST, MIGRATION_VERIFIED
+from icecomb.format.property.table_property import (
+    MIGRATION_DIGEST,
+    MIGRATION_TAKEN,
+    MIGRATION_VERIFIED,
+)
 from icecomb.format.shell_command import shell_command
 
 EXTERNAL: Final = "EXTERNAL_TABLE"
@@ -136,13 +141,18 @@ class TableEntry:
                     table=f"{self.database}.{self.name}",
                 ) from error
 
-    def take_keys_away(self, storage: StorageDescriptor, lock: TableLock | None) -> None:
+    def take_keys_away(
+        self, storage: StorageDescriptor, taken: Mapping[str, str], lock: TableLock | None
+    ) -> None:
         """Give the entry an Iceberg table's columns, no keys, once all partitions are dropped.
 
         Safe to repeat at any point.
+
+        Args:
+            taken: The parameter by which the entry confirms which partitions those were.
         """
         location = self.load().storage.location
-        self._reshape(replace(storage, location=location), (), lock, "apply")
+        self._reshape(replace(storage, location=location), (), lock, "apply", taken)
 
     def give_keys_back(self, old: HiveTable, lock: TableLock | None) -> None:
         """Restore old columns and partition keys of an Iceberg table, which stays one.
@@ -208,8 +218,9 @@ class TableEntry:
         # Not every server checks the expected parameter.
         now = self.expect(pointer)
         # `tidy` may be left to a later run, for which the entry has to vouch for the journal.
-        if digest := now.parameters.get(MIGRATION_DIGEST):
-            parameters[MIGRATION_DIGEST] = digest
+        for name in (MIGRATION_DIGEST, MIGRATION_TAKEN):
+            if digest := now.parameters.get(name):
+                parameters[name] = digest
         new = replace(old, parameters={**old.parameters, **parameters})
 
         def judge(now: HiveTable) -> ChangeState:
@@ -249,11 +260,18 @@ class TableEntry:
         keys: tuple[FieldSchema, ...],
         lock: TableLock | None,
         verb: str,
+        parameters: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         table = self.load()
         if not table.is_iceberg:
             raise _changed(table)  # an old copy came back: its keys are Hive's
-        wanted = replace(table, storage=storage, partition_keys=keys, table_type=EXTERNAL)
+        wanted = replace(
+            table,
+            storage=storage,
+            partition_keys=keys,
+            table_type=EXTERNAL,
+            parameters={**table.parameters, **parameters},
+        )
         if wanted == table:
             return
         if table.partition_keys == keys and table.table_type == EXTERNAL:
@@ -321,8 +339,11 @@ def _later(time_of_change: str) -> str:
     return str(max(now, before + 1) if before < _NO_TIME else now)
 
 
-def _shape_of(table: HiveTable) -> tuple[StorageDescriptor, tuple[FieldSchema, ...], str | None]:
-    return table.storage, table.partition_keys, table.table_type
+def _shape_of(
+    table: HiveTable,
+) -> tuple[StorageDescriptor, tuple[FieldSchema, ...], str | None, str | None]:
+    taken = table.parameters.get(MIGRATION_TAKEN)
+    return table.storage, table.partition_keys, table.table_type, taken
 
 
 def _require_done(outcome: Outcome, table: HiveTable, unknown: str, *, verb: str) -> None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from icecomb.catalog.hive.parameters import keeps_files
 from icecomb.catalog.hive.thrift.entity import HiveTable
 from icecomb.catalog.migrate.journal.journal import Journal, Step, find_journals
 from icecomb.catalog.migrate.source.source_files import plain_folders
@@ -23,7 +25,7 @@ from icecomb.format.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
 )
-from icecomb.format.property.table_property import MIGRATION_DIGEST
+from icecomb.format.property.table_property import MIGRATION_DIGEST, MIGRATION_TAKEN
 from icecomb.format.property.way_back import MIGRATED
 from icecomb.format.spec.metadata_file import read_metadata
 
@@ -62,7 +64,12 @@ class FolderJournals:
         wanted = self._digest
         shown = self._trusted or wanted or was_migrated(table) or not table.is_iceberg
         for found in find_journals(self._catalog.io, self.home):
-            journal = (found.confirmed(wanted) if wanted else None) or found
+            confirmed = found.confirmed(wanted) if wanted else None
+            journal = replace(
+                confirmed or found,
+                told_taken=table.parameters.get(MIGRATION_TAKEN, "") if confirmed else "",
+                is_open=table.is_iceberg and keeps_files(table),
+            )
             if journal.is_copy and journal.table.create_time != table.create_time:
                 continue  # belongs to a table that was dropped with its folder
             owner = self._other_owner(journal)

@@ -11,6 +11,8 @@ with ``_``, so readers of the Hive table never see it, and removal of orphan fil
     grants.json                 privileges on partitions, which go with their entries
     digests.json                the SHA-256 of all files that are there before the conversion
 
+``digests.json`` is confirmed by the entry, and ``taken`` once the table has no more partitions.
+
 Every file is created once, completely or not at all, and never changed.
 
 Whoever may write to the folder may write such files, and they are acted upon with the rights of
@@ -62,7 +64,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
     reason_of,
 )
-from icecomb.format.input_limit import check_json
+from icecomb.format.input_limit import check_json, whole_number
 from icecomb.format.rows.parquet.own_table import OwnTable
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus, create_own
@@ -133,6 +135,9 @@ class Journal:
         home: The table's folder.
         copy: The folder of the second copy; empty if there is none.
         is_copy: Whether this is the second copy, and the first one is gone.
+        told_taken: What the entry says of the pages of `taken`; empty if nothing.
+        is_open: Whether the entry says that files of Hive's are still kept, so that the migration
+            was not finalized.
     """
 
     io: FileIO
@@ -147,6 +152,8 @@ class Journal:
     copy: str = ""
     is_copy: bool = False
     body: str = ""
+    told_taken: str = ""
+    is_open: bool = False
     digests: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     _seen: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -309,23 +316,45 @@ class Journal:
 
     def taken(self) -> Iterator[tuple[str, ...]]:
         """Yield the values of partitions whose entries this migration dropped or was about to."""
-        for number in count():
-            name = _taken_name(number)
-            try:
-                page = self._json(name)
-            except NoSuchFileError:
-                return
-            with _reading(f"{self.location}/{name}"):
+        found = self._taken_pages()
+        for name, wanted in found:
+            data = self.read(name)
+            location = f"{self.location}/{name}"
+            if _sha256(data) != wanted:
+                raise self._exchanged(location, "is not what it was")
+            page = _parsed(data, location)
+            with _reading(location):
                 values = [tuple(one) for one in page["values"]]
                 if not all(map(_are_texts, page["values"])):
                     raise ValueError("values of partitions are texts")
             yield from values
 
+    def taken_told(self) -> str:
+        """Return what an entry is to say of the pages of `taken`: their number and digest."""
+        return _told_of(digest for _, digest in self._taken_pages())
+
+    def _taken_pages(self) -> list[tuple[str, str]]:
+        """Return the names and digests of the pages, those that the entry confirms if it does."""
+        said = whole_number(self.told_taken.partition(":")[0])
+        found: list[tuple[str, str]] = []
+        for name in map(_taken_name, count() if said is None else range(said)):
+            try:
+                found.append((name, _sha256(self.read(name))))
+            except NoSuchFileError:  # noqa: PERF203 - after the last one
+                if said is None:
+                    break
+                location = f"{self.location}/{name}"
+                raise self._exchanged(location, "is gone, which was there") from None
+        if said is not None and _told_of(digest for _, digest in found) != self.told_taken:
+            location = f"{self.location}/{_taken_name(0)}"
+            raise self._exchanged(location, "or a page after it is not what it was")
+        return found
+
     def step(self, step: Step, attempt: int | None = None) -> dict[str, Any] | None:
         """Return the facts recorded for a step's newest attempt; None if it was not recorded."""
         if attempt is None:
             attempt = self._attempts(step) - 1
-        if attempt < 0:
+        if attempt < 0 or (step is Step.FINALIZED and self.is_open):
             return None
         found = self._json(_step_name(step, attempt))
         for name, is_kind in {"at-ms": _is_time, **_FACTS.get(step, {})}.items():
@@ -408,6 +437,11 @@ class Journal:
     def finalized(self) -> bool:
         """Whether the migration was finalized, which gives up the way back."""
         return self.step(Step.FINALIZED) is not None
+
+    @property
+    def says_finalized(self) -> bool:
+        """Whether a file of the journal says so, whatever the entry says."""
+        return self._attempts(Step.FINALIZED) > 0
 
     def _foreign(self, step: Step, what: str) -> CorruptFileError:
         path = f"{self.location}/step-{step.value}.json"
@@ -652,6 +686,11 @@ def _parsed(data: bytes, location: str) -> dict[str, Any]:
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, indent=1, ensure_ascii=False).encode()
+
+
+def _told_of(digests: Iterable[str]) -> str:
+    found = [*digests]
+    return f"{len(found)}:{_sha256(''.join(found).encode())}"
 
 
 def _sha256(data: bytes) -> str:

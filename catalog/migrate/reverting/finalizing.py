@@ -65,6 +65,8 @@ def status(context: MigrationContext) -> dict[str, Any]:
     if overwritten is not None:
         facts["overwritten-pointer"] = overwritten.pointer
     outcome, state = _state(done, iceberg=table.is_iceberg, overwritten=overwritten is not None)
+    if journal.is_open and journal.says_finalized and done.keys().isdisjoint(_ENDED):
+        state += "; its journal says that it was finalized, its entry does not (gc.enabled)"
     if done.keys().isdisjoint(_ENDED) and table.is_iceberg and prepared:
         present = present_state(context, table, journal)
         facts |= present.to_json()

@@ -370,7 +370,8 @@ class Reversal:
     def _check_way_back(self, table: HiveTable, journal: Journal) -> None:
         # A revert that began resumes, as every other step demands: without locks, it and a
         # finalize may both have been recorded.
-        if journal.finalized and journal.step(Step.REVERTING) is None:
+        # where only the journal says so, too: its files may be gone
+        if journal.says_finalized and journal.step(Step.REVERTING) is None:
             raise MigrationError(
                 f"The migration of {table.full_name} was finalized: there is no way back",
                 hint="Copy the rows into a new Hive table.",

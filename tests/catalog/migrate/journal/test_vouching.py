@@ -368,6 +368,42 @@ class TestMigrated:
             error = refused(two, private, verb, **options)
             assert name in error.message
 
+    @pytest.mark.parametrize("change", ["gone", "forged", "more"])
+    def test_partitions_that_hive_did_not_drop_are_restored_whatever_the_journal_lists(
+        self, two: Any, private: Path, change: str
+    ) -> None:
+        before = two.state
+        migrate.apply(two.catalog, two.name)
+        (journal,) = find_journals(FileIO(), f"file:{two.folder}")
+        if change == "more":
+            journal.note_taken([elsewhere(before[1][0], private)])
+        for each in (two.folder, two.folder.parent / "_icecomb_journals"):
+            for file in each.rglob("taken-*.json"):
+                if change == "gone":
+                    file.unlink()
+                elif change == "forged":
+                    file.write_text(json.dumps({"values": []}))
+        if change != "more":
+            error = refused(two, private, migrate.revert, **REVERT)
+            assert "taken-00000.json" in error.message
+            return
+        migrate.revert(two.catalog, two.name, dry_run=False)
+        assert two.state == before
+
+    def test_a_step_that_says_finalized_is_not_believed(self, two: Any, private: Path) -> None:
+        migrate.apply(two.catalog, two.name)
+        migrate.verify(two.catalog, two.name)
+        (journal,) = find_journals(FileIO(), f"file:{two.folder}")
+        journal.record(Step.FINALIZED)
+        said = migrate.status(two.catalog, two.name)
+        assert said["outcome"] == "verified"
+        assert "its entry does not" in said["state"]
+        assert "finalized" not in said["steps"]
+        # nor undone: what a true one gave up may be gone
+        assert "no way back" in refused(two, private, migrate.revert, **REVERT).message
+        migrate.finalize(two.catalog, two.name)
+        assert migrate.status(two.catalog, two.name)["outcome"] == "finalized"
+
     def test_a_second_journal_is_none_beside_the_true_one(self, two: Any, private: Path) -> None:
         before = two.state
         migrate.apply(two.catalog, two.name)
