@@ -19,6 +19,8 @@ class CatalogAdmin:
     ) -> Iterator[Entry]:
         """Return the catalog's entries of tables of any format stored in or below a folder.
 
+        Iceberg tables whose entries name other folders of theirs are stored there, too.
+
         A catalog in which tables are folders returns none: listing the folder tells more.
 
         Args:

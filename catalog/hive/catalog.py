@@ -292,8 +292,18 @@ class HiveCatalog(HiveViews, Catalog):
                 metadata = one.metadata_location if one.is_iceberg else None
                 is_twin = metadata is not None and uuid == one.parameters.get("uuid", "")
                 is_below = bool(place) and f"{path}/".startswith(f"{root}/")
-                if not one.is_view and (is_below or is_twin):
+                if not one.is_view and (is_below or is_twin or self._has_files_at(one, root)):
                     yield Entry((one.database, one.name), place, metadata)
+
+    def _has_files_at(self, entry: HiveTable, root: str) -> bool:
+        """Return whether an entry names a folder, such as that of its data, in another or above."""
+        if not entry.is_iceberg or entry.metadata_location is None:
+            return False
+        named = [folder.rstrip("/") for folder in own_folders(entry)[1:]]
+        paths = plain_paths(named, self.io.properties) if named else ()
+        return any(
+            f"{path}/".startswith(f"{root}/") or f"{root}/".startswith(f"{path}/") for path in paths
+        )
 
     def abandoned_locks(self, identifier: Name | None = None) -> list[AbandonedLock]:
         """Implement `Catalog.abandoned_locks`, without locks on whole databases."""

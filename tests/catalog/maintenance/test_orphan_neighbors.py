@@ -105,6 +105,27 @@ def test_a_hive_table_with_the_same_folder_is_refused(
         catalog.client.drop_table(namespace, "same")
 
 
+def test_the_files_of_a_table_that_names_the_folder_for_its_data_stay(
+    table: Any, catalog: Any, namespace: str, tmp_path: Path
+) -> None:
+    """Wherever its own folder is: in a common one its files are no orphans of another table."""
+    common = tmp_path / "common"
+    other = catalog.create_table(
+        f"{namespace}.elsewhere",
+        numbers().schema,
+        properties={"write.data.path": f"file:{common}/data"},
+    )
+    try:
+        other.append(numbers(8))
+        orphan = left(common / "data" / "left.parquet")
+        age(common)
+        for root in (common / "data", common):
+            done = table.maintenance.remove_orphan_files(location=f"file:{root}", dry_run=True)
+            assert [path.removeprefix("file:") for path in done.orphan_file_location] == [orphan]
+    finally:
+        catalog.drop_table(f"{namespace}.elsewhere")
+
+
 def test_the_files_of_an_iceberg_table_with_the_same_folder_stay(
     table: Any, catalog: Any, namespace: str
 ) -> None:
