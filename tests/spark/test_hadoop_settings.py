@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.configuration.configuration import load_configuration
+from icecomb.format.private_path import open_part
 from icecomb.spark.conf import CATALOG_CLASS
 from icecomb.spark.planner.protocol.catalogs import Environment, Identity, OpenCatalog
 from tests.rings import sampled
@@ -38,6 +40,17 @@ def _hadoop_configuration(spark, settings):
     yield
     for key, value in before.items():
         conf.unset(key) if value is None else conf.set(key, value)
+
+
+def test_files_on_their_way_to_a_store_are_where_nobody_else_can_exchange_them(spark):
+    key = "hadoop.tmp.dir"
+    spark.newSession().sql("SHOW NAMESPACES IN lake").collect()
+    folder = Path(spark.sparkContext._jsc.hadoopConfiguration().get(key))
+    assert folder.is_dir()
+    assert open_part(folder) is None
+    with _hadoop_configuration(spark, {key: "/mine"}):
+        spark.newSession().sql("SHOW NAMESPACES IN lake").collect()
+        assert spark.sparkContext._jsc.hadoopConfiguration().get(key) == "/mine"
 
 
 @pytest.mark.parametrize("way", sampled(["of the application", "of the catalog"], keep=1))

@@ -5,7 +5,9 @@ import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.CommonConfigurationKeysPublic;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.util.Utils;
 
 /**
  * Spark's Hadoop configuration for a catalog: all of it for tasks, and explicitly set keys of file
@@ -18,6 +20,8 @@ final class HadoopSettings {
 
   static final String METASTORE = "hive.metastore.uris";
 
+  private static final String TEMPORARY = "hadoop.tmp.dir";
+
   private static final String OVERRIDE = "hadoop.";
   private static final String[] FILE_SYSTEMS = {"fs.", "dfs.", "ipc."};
   private static final String[] PLANNERS = {
@@ -28,6 +32,7 @@ final class HadoopSettings {
 
   /** The configuration of the session, overridden by the catalog's options. */
   static Configuration of(SparkSession spark, Map<String, String> options) {
+    keepPrivate(spark.sparkContext());
     Configuration conf = spark.sessionState().newHadoopConf();
     // HiveConf takes system properties, and Iceberg finds the metastore by it
     String metastore = System.getProperty(METASTORE);
@@ -47,6 +52,17 @@ final class HadoopSettings {
           }
         });
     return conf;
+  }
+
+  /**
+   * Has a driver without a cluster keep files on their way to a store where only this user can
+   * reach them: another one can make Hadoop's own folder, /tmp/hadoop-(user), before.
+   */
+  private static void keepPrivate(SparkContext context) {
+    Configuration all = context.hadoopConfiguration();
+    if (context.isLocal() && isDefault(all.getPropertySources(TEMPORARY))) {
+      all.set(TEMPORARY, Utils.getLocalDir(context.conf()));
+    }
   }
 
   /**
