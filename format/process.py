@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import getpass
 import os
 import socket
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from icecomb.format.errors import ConfigurationError
+
+UID_MAP: Final = Path("/proc/self/uid_map")
+OVERFLOW_UID: Final = Path("/proc/sys/fs/overflowuid")
 
 
 def machine() -> str:
@@ -46,7 +51,21 @@ def user_name() -> str:
 
 def is_own(status: os.stat_result) -> bool:
     """Return whether a file is this user's, or root's, who needs no file to act as this user."""
-    return status.st_uid in {os.geteuid(), 0}
+    return status.st_uid in {os.geteuid(), 0} - {_user_of_many(UID_MAP, OVERFLOW_UID)}
+
+
+@functools.cache
+def _user_of_many(uid_map: Path, overflow_uid: Path) -> int | None:
+    """Return the number that stands for all users without one here, None where each has one.
+
+    A process of a container may have that number, too; see user_namespaces(7).
+    """
+    try:
+        known = uid_map.read_text(encoding="ascii").split()
+        number = int(overflow_uid.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    return None if known == ["0", "0", "4294967295"] else number
 
 
 def is_alive(pid: int) -> bool:
