@@ -146,7 +146,7 @@ def _get_or_create(
     from pyspark import SparkConf, SparkContext
 
     options: dict[str, Any] = builder._options  # noqa: SLF001 - there is no public access
-    secret = set(filter(is_secret, options))
+    secret = {key for key, value in options.items() if is_secret(key, str(value))}
     if SparkContext._active_spark_context or _is_remote(options):  # noqa: SLF001
         return create()
     if SparkContext._gateway is None:  # noqa: SLF001 - no public access

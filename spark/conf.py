@@ -31,8 +31,11 @@ EXTENSIONS_CLASS: Final = "org.icecomb.spark.IcecombSessionExtensions"
 """The bridge's SQL statements, a value of ``spark.sql.extensions``."""
 
 REDACTION: Final = "spark.redaction.regex"
-SECRETS: Final = f"(?i)access[.]?key|(^|[.])ugi$|{HIDDEN_NAMES}"
-"""Settings whose values Spark hides in its UI and logs: its own default, and icecomb's secrets."""
+_LOGIN: Final = r"://[^/\s:]*:[^/\s]*@"
+"""A user and a password in a URL, such as that of a proxy."""
+SECRETS: Final = f"(?i)access[.]?key|(^|[.])ugi$|{HIDDEN_NAMES}|{_LOGIN}"
+"""Settings that Spark hides in its UI and logs, by their names or values: its own default, and
+icecomb's secrets."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 TOKEN_FILES: Final = "hadoop.token.files"  # noqa: S105 - a setting
@@ -103,13 +106,19 @@ def spark_conf(
         conf |= _admission(str(uri))
         if warehouse:
             conf["spark.sql.warehouse.dir"] = _absolute(warehouse)
-    if any(map(is_secret, conf)):
+    if any(is_secret(key, value) for key, value in conf.items()):
         conf[REDACTION] = SECRETS
     return conf
 
 
-def is_secret(key: str) -> bool:
-    """Return whether a setting of Spark may be a secret: of a catalog, of Hadoop or its own."""
+def is_secret(key: str, value: str) -> bool:
+    """Return whether a setting of Spark may be a secret: of a catalog, of Hadoop or its own.
+
+    Of settings of Spark itself a login in the value does not count: `spark.jars` has to be known as
+    it starts.
+    """
+    if key.startswith(("spark.sql.", "spark.hadoop.")) and re.search(_LOGIN, value):
+        return True
     return key not in _NAMES and re.search(SECRETS, key) is not None
 
 

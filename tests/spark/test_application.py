@@ -140,11 +140,14 @@ if {regex!r}:
 secret = {{"adls.account-key": "c2Vj" + "cmV0LW1hcmtlcg=="}}
 icecomb.spark.configure(builder, "ice", uri="thrift://127.0.0.1:1", **secret)
 builder = builder.config("spark.hadoop.fs.s3a.secret.key", "hadoop-secret")
+builder = builder.config("spark.sql.catalog.ice.s3.proxy-uri", "http://me:in-address@proxy:1")
 builder = builder.config("spark.executorEnv.AWS_SECRET_ACCESS_KEY", "hadoop-secret")
 spark = builder.config("spark.sql.catalog.ice.s3.session-token", "secret-marker").getOrCreate()
 ours = subprocess.check_output(["ps", "-ww", "-o", "args", "--ppid", str(os.getpid())], text=True)
 (command,) = [each for each in ours.splitlines() if "spark.sql.catalog.ice.uri=" in each]
-print(*(each in command for each in ("c2VjcmV0LW1hcmtlcg", "secret-marker", "hadoop-secret")))
+markers = ("c2VjcmV0LW1hcmtlcg", "secret-marker", "hadoop-secret", "in-address")
+print(*(each in command for each in markers))
+print(spark.conf.get("spark.sql.catalog.ice.s3.proxy-uri"))
 print(spark.sparkContext._jsc.hadoopConfiguration().get("fs.s3a.secret.key"))
 for session in (spark, spark.newSession()):
     print(session.conf.get("spark.sql.catalog.ice.adls.account-key"),
@@ -155,7 +158,7 @@ spark.stop()
 """
     )
     told = "c2VjcmV0LW1hcmtlcg== secret-marker\n"
-    expected = f"False False False\nhadoop-secret\n{2 * told}{regex or SECRETS} 512m\n"
+    expected = f"False False False False\nhttp://me:in-address@proxy:1\nhadoop-secret\n{2 * told}{regex or SECRETS} 512m\n"
     assert done.stdout == expected, done.stderr[-3000:]
 
 

@@ -20,6 +20,7 @@ from icecomb.spark.conf import (
     SECRETS,
     SESSION_CATALOG_CLASS,
     command_lines,
+    is_secret as is_secret_setting,
     spark_conf,
 )
 from icecomb.spark.planner.protocol.catalogs import Environment, Identity, OpenCatalog
@@ -74,6 +75,20 @@ def test_spark_hides_every_secret_that_there_is():
     assert not [each for each in plain if re.search(SECRETS, f"spark.sql.catalog.lake.{each}")]
     assert spark_conf(jar=JAR, options={"ugi": "me:x"})["spark.redaction.regex"] == SECRETS
     assert "spark.redaction.regex" not in spark_conf(jar=JAR, options={"clients": "1"})
+    # Spark looks at values, too
+    login = {"s3.proxy-uri": "http://me:pass@proxy:3128"}
+    assert spark_conf(jar=JAR, options=login)["spark.redaction.regex"] == SECRETS
+    assert re.search(SECRETS, login["s3.proxy-uri"])
+    for each in ("abfss://box@account.dfs.core.windows.net:443/w", "thrift://a:1,thrift://b@c:2"):
+        assert not re.search(SECRETS, each)
+
+
+def test_a_login_in_an_address_is_a_secret_but_where_spark_needs_it_to_start():
+    address = "https://me:pass@host/x.jar"
+    assert is_secret_setting("spark.sql.catalog.lake.s3.proxy-uri", address)
+    assert is_secret_setting("spark.hadoop.fs.x.proxy", address)
+    assert not is_secret_setting("spark.jars", address)
+    assert not is_secret_setting("spark.sql.catalog.lake.s3.proxy-uri", "http://proxy:3128")
 
 
 def test_no_setting_of_icecombs_own_is_taken_for_a_secret(metastore):
