@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from icecomb.catalog.cli.application import Application
+from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.table_property import PARTITION_OVERWRITE_MODE
 
 
@@ -70,8 +73,22 @@ def spark_conf(
             "all rows unless spark.sql.sources.partitionOverwriteMode is dynamic"
         )
     if application.text:
+        _check_words(found)
         application.output.lines(conf.command_lines(found))
     elif application.json:
         application.output.facts(found)
     else:
         application.output.table(["key", "value"], found.items())
+
+
+def _check_words(found: Mapping[str, str]) -> None:
+    """Refuse values with blanks: of `$(icecomb spark-conf)` a shell makes further arguments of it.
+
+    Who named a folder could so give Spark settings, or an application.
+    """
+    for key, value in found.items():
+        if re.search(r"\s", value):
+            raise ConfigurationError(
+                f"{key} is {value!r}, whose parts a shell would give Spark as arguments",
+                hint="Rename the folder, or take the settings from --output json.",
+            )

@@ -84,6 +84,15 @@ def test_the_lines_are_also_json_for_programs(metastore):
     assert Path(conf["spark.jars"]).is_file()
 
 
+def test_a_folder_s_name_gives_spark_no_arguments():
+    place = ("--uri", "thrift://h:1", "--warehouse", "/team/w --conf spark.jars=/team/evil.jar")
+    done = _icecomb(*place, "spark-conf")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "spark.sql.catalog.lake.warehouse" in done.stderr
+    done = _icecomb("--output", "json", *place, "spark-conf")
+    assert json.loads(done.stdout)["spark.sql.catalog.lake.warehouse"] == place[-1]
+
+
 def test_a_bad_name_is_one_line_and_an_exit_code():
     done = _icecomb("spark-conf", "my lake")
     assert (done.returncode, done.stdout) == (1, "")
