@@ -13,12 +13,14 @@ lock by which one process starts a server while others wait, and two small files
   because other users of the machine can reach its port, too.
 
 A client that only has an address finds the folder by the port, below the user's own state
-folder. Ports of servers that ended stay there: other users can listen on them.
+folder, if others could not exchange that. Ports of servers that ended stay there: other users can
+listen on them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -44,7 +46,6 @@ from icecomb.format.storage.local import LocalFileSystem
 KIND: Final = "HIVE_DELEGATION_TOKEN"
 SIGNATURE: Final = "icecomb"
 """``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
-_LOG: Final = logging.getLogger(__name__)
 _FOLDER: Final = ".metastore"
 _OPEN: Final = stat.S_IWGRP | stat.S_IWOTH
 _STATE: Final = "server.json"
@@ -52,6 +53,7 @@ _SECRET_BYTES: Final = 32
 _LEAST_NAME: Final = 8
 REMEMBERED: Final = 100
 """Records of ports, the newest, that are kept although their servers ended."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +244,8 @@ def publish(server: RunningMetastore) -> None:
     # Without it clients need the folder: an unwritable home must not prevent serving.
     with contextlib.suppress(OSError):
         folder = _ports()
-        if part := make_private(folder):
-            _LOG.warning(
-                "%s is not used: %s is open to other users; clients find the metastore of %s by "
-                "its warehouse only, not by its address",
-                *(folder, part, server.warehouse),
-            )
+        if (part := make_private(folder)) is not None:
+            _warn(part)
             return
         link = folder / str(server.port)
         if _at(link) == server:
@@ -256,7 +254,8 @@ def publish(server: RunningMetastore) -> None:
         draft.symlink_to(server.warehouse, target_is_directory=True)
         draft.replace(link)
         ended = []
-        for each in (each for each in folder.iterdir() if each.name.isdigit()):
+        found = [each for each in folder.iterdir() if each.name.isdigit() and each.is_symlink()]
+        for each in found:
             if _at(each) is None:
                 ended.append(each)
             else:  # its age counts from its end
@@ -267,10 +266,12 @@ def publish(server: RunningMetastore) -> None:
 
 def find(host: str, port: int) -> RunningMetastore | None:
     """Return this user's embedded metastore at an address; None if none is running."""
-    folder = _ports()
-    if host not in {"127.0.0.1", "localhost"} or open_part(folder) is not None:
+    if host not in {"127.0.0.1", "localhost"}:
         return None
-    return _at(folder / str(port))
+    with contextlib.suppress(OSError):
+        folder = _ports()
+        return _at(folder / str(port)) if open_part(folder) is None else None
+    return None
 
 
 def record(port: int) -> Path | None:
@@ -317,10 +318,16 @@ def _ports() -> Path:
     """
     from platformdirs import user_state_path
 
-    state = user_state_path("icecomb").absolute()
+    state = Path(os.path.normpath(user_state_path("icecomb").absolute()))
     folder = state / "metastores"
     own = state.with_name(f"icecomb-{os.geteuid()}") / "metastores"
     return folder if open_part(folder) is None else own
+
+
+@functools.cache
+def _warn(part: Path) -> None:
+    text = "clients find metastores by the warehouse only, not by the address: %s is open to others"
+    _LOG.warning(text, part)
 
 
 def _identifier(owner: str) -> bytes:

@@ -189,6 +189,36 @@ def test_a_token_is_for_the_announced_port_of_a_live_process_only(
         assert _was_sent(listener) == b""
 
 
+def test_records_that_others_could_exchange_are_neither_kept_nor_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(metastore_folder, "REMEMBERED", 0)
+    server = _announce(tmp_path / "lake", 1)
+    before = os.umask(0o002)
+    publish(server)
+    os.umask(before)
+    assert find("127.0.0.1", 1) == server
+    # the folders above were made for this user alone, too
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "state").chmod(0o777)
+    assert find("127.0.0.1", 1) is None
+    # an address that may have been one is not called
+    assert record(1) is not None
+    shutil.rmtree(tmp_path / "state/icecomb")
+    mail = tmp_path / "mail"
+    mail.mkdir()
+    (mail / "7").write_text("a letter")
+    (tmp_path / "state/icecomb").mkdir()
+    (tmp_path / "state/icecomb/metastores").symlink_to(mail)
+    publish(server)
+    assert [each.name for each in mail.iterdir()] == ["7"]
+    # what is no record stays also where only this user could have put it
+    (tmp_path / "state").chmod(0o700)
+    publish(server)
+    assert sorted(each.name for each in mail.iterdir()) == ["1", "7"]
+
+
 def test_the_newest_ports_are_remembered_and_all_that_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
