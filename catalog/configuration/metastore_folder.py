@@ -24,6 +24,7 @@ import functools
 import json
 import logging
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -48,6 +49,8 @@ SIGNATURE: Final = "icecomb"
 """``hive.metastore.token.signature``, which distinguishes the token from those of a cluster."""
 _FOLDER: Final = ".metastore"
 _OPEN: Final = stat.S_IWGRP | stat.S_IWOTH
+_READ: Final = re.compile(r'[:;,"\\\x00-\x1f\x7f]|\$\{')
+"""Characters that class paths, lists, options of Java, its settings or Derby's addresses read."""
 _STATE: Final = "server.json"
 _SECRET_BYTES: Final = 32
 _LEAST_NAME: Final = 8
@@ -140,7 +143,19 @@ class MetastoreFolder:
         self.text = warehouse_text(warehouse)
         local = local_folder(warehouse)
         self._sign = None if local in {None, warehouse} else local / _FOLDER
+        self._check_name()
         self._check_owner()
+
+    def _check_name(self) -> None:
+        """Check that Java reads nothing but a folder in the path, which others may have named."""
+        if found := _READ.search(str(self.home)):
+            raise ConfigurationError(
+                f"The metastore of {self.text} is not used: Java would read {found[0]!r} in the "
+                f"path of its files, {self.home}, as a sign",
+                hint="Rename the folder, or name another warehouse: without colons, semicolons, "
+                "commas, quotes, backslashes, line ends and ${.",
+                path=self.text,
+            )
 
     def make(self) -> None:
         """Create the folder, for its owner only."""

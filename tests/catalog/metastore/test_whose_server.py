@@ -219,6 +219,21 @@ def test_records_that_others_could_exchange_are_neither_kept_nor_believed(
     assert sorted(each.name for each in mail.iterdir()) == ["1", "7"]
 
 
+@pytest.mark.parametrize("name", ["a:b", "a;b", 'a"b', "a\\b", "a,b", "${user.home}", "a\nb"])
+def test_a_path_in_which_java_reads_signs_is_no_metastore_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    team = tmp_path / "team"
+    team.mkdir()
+    team.chmod(0o777)
+    for warehouse in (tmp_path / name, team / name):
+        with pytest.raises(ConfigurationError, match="as a sign"):
+            embedded.start(warehouse)
+    # a location in a store is quoted
+    assert embedded.status(f"s3://bucket/{name}") is None
+
+
 def test_the_newest_ports_are_remembered_and_all_that_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
