@@ -31,6 +31,7 @@ import click
 
 from icecomb.catalog.cli.application import Application
 from icecomb.catalog.cli.output.progress import duration
+from icecomb.catalog.configuration.warehouse import warehouse_folder
 from icecomb.format.errors import (
     ConfigurationError,
     IcecombError,
@@ -191,7 +192,7 @@ class Demo:
 
         self._clear(catalog)
         folder = self._warehouse / f"{DATABASE}.db"
-        folder.mkdir(parents=True, exist_ok=True)
+        warehouse_folder(folder, create=True)  # behind no link of another user
         columns = ", ".join(f"{n} {t}" for n, t in COLUMNS.items() if n != "month")
         create = f"CREATE TABLE {TABLE} ({columns}) PARTITIONED BY (month INT) STORED AS PARQUET"
         self._code(

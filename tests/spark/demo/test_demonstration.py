@@ -61,6 +61,13 @@ def test_its_warehouse_is_made_behind_no_link_of_another_user(
     with pytest.raises(ConfigurationError, match="which is not followed"):
         story._start()
     assert not list(mine.iterdir())
+    (tmp_path / "icecomb_demo.db").symlink_to(mine)
+    give_away(tmp_path / "icecomb_demo.db", monkeypatch)
+    story = Demo(application, Console(file=io.StringIO()), tmp_path)
+    catalog: Any = SimpleNamespace(client=SimpleNamespace(databases=list))
+    nothing: Any = None
+    with pytest.raises(ConfigurationError, match="which is not followed"):
+        story._write_hive_table(catalog, nothing)
 
 
 def test_what_others_could_exchange_for_a_folder_of_the_user_is_not_removed(
