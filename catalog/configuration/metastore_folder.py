@@ -336,7 +336,9 @@ def _ports() -> Path:
     state = Path(os.path.normpath(user_state_path("icecomb").absolute()))
     folder = state / "metastores"
     own = state.with_name(f"icecomb-{os.geteuid()}") / "metastores"
-    return folder if open_part(folder) is None else own
+    with contextlib.suppress(OSError):
+        return folder if open_part(folder) is None else own
+    return own
 
 
 @functools.cache

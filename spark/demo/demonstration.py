@@ -39,6 +39,7 @@ from icecomb.format.errors import (
     MissingDependencyError,
 )
 from icecomb.format.private_path import open_part
+from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,7 +146,7 @@ class Demo:
 
     def what_next(self, seconds: float, *, reverted: bool) -> None:
         """Print the closing page with commands to try."""
-        lake = f"icecomb --warehouse {self._warehouse}"
+        lake = shell_command("--warehouse", str(self._warehouse))
         lines = [f"{lake} snapshots {TABLE}", f"{lake} head {TABLE} --where \"dest = 'SFO'\""]
         if not reverted:
             lines += [

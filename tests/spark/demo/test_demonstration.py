@@ -70,6 +70,16 @@ def test_its_warehouse_is_made_behind_no_link_of_another_user(
         story._write_hive_table(catalog, nothing)
 
 
+def test_the_commands_that_it_shows_are_quoted_for_a_shell(tmp_path: Path) -> None:
+    shown = io.StringIO()
+    application = Application(None, None, str(tmp_path), "text", TerminalProgress(shown))
+    story = Demo(application, Console(file=shown), Path("/team/$(a) b"))
+    story.what_next(1.0, reverted=False)
+    commands = [line for line in shown.getvalue().splitlines() if "--warehouse" in line]
+    assert len(commands) == 4
+    assert all("icecomb --warehouse '/team/$(a) b' " in line for line in commands)
+
+
 def test_what_others_could_exchange_for_a_folder_of_the_user_is_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
