@@ -18,8 +18,13 @@ _CONTINUE: Final = 1
 _ERRORS: Final = 0xFFFF0000
 """The bits of a major status that report errors: calling and routine errors."""
 _INITIATE: Final = 1
-_FLAGS: Final = 2 | 16 | 32
-"""Mutual authentication, confidentiality and integrity."""
+_FLAGS: Final = 2 | 4 | 8 | 16 | 32
+"""Mutual authentication, detection of repeated messages and of their order, confidentiality and
+integrity: without the second and the third (RFC 4752, 3.1), a server takes a message as often as
+somebody between sends it."""
+_MISPLACED: Final = 2 | 4 | 8 | 16
+"""The bits of a major status for messages that are repeated, old, in another order, or after a
+missing one."""
 _MECHANISM_CODE: Final = 2
 
 
@@ -116,7 +121,8 @@ class SecurityContext:
     def unwrap(self, data: bytes) -> bytes:
         """Return the data that was passed to `wrap` at the other end.
 
-        GssError is raised if it was not sealed by the other end, or was changed in transit.
+        GssError is raised if it was not sealed by the other end, or was changed, repeated or
+        reordered in transit.
         """
         minor, output, given = c_uint32(), _Buffer(), _buffer(data)
         major = _library().gss_unwrap(
@@ -124,6 +130,11 @@ class SecurityContext:
         )
         plain = output.take()
         _check(major, minor, "a message of the service was changed in transit")
+        if major & _MISPLACED:
+            raise GssError(
+                "a message of the service was repeated, left out or moved in transit",
+                hint="Check the network between this machine and the service, and try again.",
+            )
         return plain
 
     def __del__(self) -> None:

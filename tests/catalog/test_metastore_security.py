@@ -17,6 +17,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.java import find_java
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.storage.delegation_token import DelegationToken, find_token
+from tests.peers.sasl_proxy import SaslProxy
 from tests.peers.second_try import started
 
 REALM = "TEST.LAB"
@@ -234,6 +235,46 @@ def test_what_kerberos_refuses_is_one_clear_line(kerberized, alice, change, says
         found.databases()
     assert "\n" not in caught.value.message
     assert hint is None or hint in caught.value.hint
+
+
+@pytest.fixture
+def relayed(kerberized, alice, tmp_path):
+    """A catalog whose sealed messages a relay can send again."""
+    sealed = {"hadoop.rpc.protection": "privacy", "clients": "1"}
+    relay = SaslProxy(kerberized.port)
+    uri = f"thrift://localhost:{relay.port}"
+    with ExitStack() as stack:
+        stack.callback(relay.close)
+        found = load_catalog("relayed", uri=uri, warehouse=str(tmp_path), **SASL, **sealed)
+        stack.callback(found.close)
+        found.create_namespace("relayed")
+        stack.callback(found.drop_namespace, "relayed")
+        yield relay, found
+
+
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
+def test_sealed_calls_that_somebody_between_sends_again_are_not_done_again(relayed):
+    relay, found = relayed
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    found.create_table("relayed.t", rows.schema)
+    before = len(relay.sent)
+    found.drop_table("relayed.t")
+    calls = relay.sent[before:]
+    found.create_table("relayed.t", rows.schema).append(rows)
+    answers = [relay.repeat(each) for each in calls]
+    assert found.load_table("relayed.t").scan().to_arrow() == rows
+    assert answers == [None] * len(calls)
+    found.drop_table("relayed.t")
+
+
+@pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
+def test_a_sealed_answer_that_was_there_before_is_no_answer(relayed, caplog):
+    relay, found = relayed
+    caplog.set_level("INFO", "icecomb")
+    before = found.list_namespaces()
+    relay.instead = relay.answers[-1]
+    assert found.list_namespaces() == before
+    assert "repeated, left out or moved in transit" in caplog.text
 
 
 @pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")
