@@ -8,6 +8,7 @@ import re
 import socket
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class Pace:
 class TimedResponse(http.client.HTTPResponse):
     """A response whose head and body together take no longer than the socket's timeout.
 
-    Few interim ones, such as `100 Continue`, may come before it. HTTPException is raised if it
+    Few interim ones, such as `100 Continue` or `102 Processing`, may come before it: none is taken
+    for the response, which would then be that to the next request. HTTPException is raised if it
     states the end of its body otherwise than by one length or in chunks: a body whose end is that
     of the connection may be cut anywhere.
     """
@@ -80,11 +82,16 @@ class TimedResponse(http.client.HTTPResponse):
         self.fp = _Bounded(_Timed(sock, self.fp.detach()))
 
     def _read_status(self) -> tuple[str, int, str]:
-        self._interim += 1
-        if self._interim > _INTERIM:
-            raise http.client.HTTPException("more interim responses than any server sends")
-        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
-        return found
+        while True:
+            self._interim += 1
+            if self._interim > _INTERIM:
+                raise http.client.HTTPException("more interim responses than any server sends")
+            found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+            # the library passes over 100 only
+            if not HTTPStatus.SWITCHING_PROTOCOLS <= found[1] < HTTPStatus.OK:
+                return found
+            while self.fp.readline().strip():
+                pass
 
     def begin(self) -> None:
         super().begin()

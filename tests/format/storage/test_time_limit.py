@@ -5,8 +5,10 @@ So is the time that a server takes for what is sent to it.
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
@@ -161,3 +163,51 @@ def test_a_store_that_takes_few_bytes_at_a_time_keeps_no_write_waiting() -> None
         with pytest.raises(HTTPError, match="timed out"):
             pools.request("POST", f"http://{address}/x", body=blocks, timeout=1, retries=False)
     assert taken[0] < SLOW_BYTES
+
+
+@pytest.mark.parametrize("interim", ["102 Processing", "103 Early Hints"])
+@pytest.mark.parametrize("kind", ["webhdfs", "s3", "gs"])
+def test_an_interim_response_is_not_taken_for_that_to_the_request(kind: str, interim: str) -> None:
+    """The one that follows it would be taken for the response to the next request."""
+    sizes = {"a": 11, "b": 16}
+
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError), connection, connection.makefile("rb") as asked:
+            while line := asked.readline():
+                while asked.readline() != b"\r\n":
+                    pass
+                connection.sendall(f"HTTP/1.1 {interim}\r\nLink: </style>\r\n\r\n".encode())
+                time.sleep(0.2)
+                name = line.split()[1].partition(b"?")[0].decode()[-1]
+                said = {"name": f"t/{name}", "updated": "2026-01-01T00:00:00Z", "size": sizes[name]}
+                body = json.dumps(said).encode()
+                if kind == "webhdfs":
+                    body = STATUS.replace(b'"length":7', b'"length":%d' % sizes[name])
+                size = sizes[name] if kind == "s3" else len(body)
+                connection.sendall(
+                    HEAD + b"Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\nETag: x\r\n"
+                    b"Content-Length: %d\r\n\r\n" % size + (b"" if kind == "s3" else body)
+                )
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=answer, args=server.accept()[:1], daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        threading.Thread(target=serve, daemon=True).start()
+        files = FileIO(
+            {
+                "s3.endpoint": f"http://{address}",
+                "s3.access-key-id": "id",
+                "s3.secret-access-key": "secret",
+                "gcs.service.host": f"http://{address}",
+                "gcs.no-auth": "true",
+            }
+        )
+        folder = f"webhdfs://{address}/t" if kind == "webhdfs" else f"{kind}://bucket/t"
+        found = [files.size(f"{folder}/{name}") for name in "abab"]
+        files.close()
+        server.shutdown(socket.SHUT_RDWR)
+    assert found == [11, 16, 11, 16]
