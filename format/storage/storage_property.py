@@ -138,6 +138,11 @@ HADOOP_FALLBACK: Final = flag(
     "Whether, with `kerberos`, name nodes are believed that do not ask for a login.",
     default=False,
 )
+HDFS_HTTP_POLICY: Final = choice(
+    "dfs.http.policy",
+    ("http_only", "https_only", "http_and_https"),
+    "Whether locations with hdfs:// are asked of name nodes over TLS: with `https_only`.",
+)
 HDFS_CONNECT_TIMEOUT: Final = seconds(
     "dfs.webhdfs.socket.connect-timeout",
     60.0,

@@ -16,7 +16,7 @@ from typing import Final
 
 from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.storage.site_file import read_site_files, resolve, site_folders
-from icecomb.format.storage.storage_property import HDFS_SERVERS
+from icecomb.format.storage.storage_property import HDFS_HTTP_POLICY, HDFS_SERVERS
 
 SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 
@@ -75,7 +75,7 @@ def resolve_location(location: str, properties: Mapping[str, str]) -> HdfsAddres
     """Return the address of an absolute HDFS location.
 
     ConfigurationError is raised if neither it nor `fs.defaultFS` names a cluster, or if the
-    settings do not describe its nameservice or mount table.
+    settings do not describe its nameservice or mount table, or have an unknown `dfs.http.policy`.
     """
     is_target = False
     for _ in range(_DEEPEST_MOUNT):
@@ -257,7 +257,7 @@ def _parts(location: str, properties: Mapping[str, str]) -> tuple[str, str, str]
 def _is_secure(scheme: str, properties: Mapping[str, str]) -> bool:
     if scheme == "swebhdfs":
         return True
-    return scheme == "hdfs" and properties.get("dfs.http.policy", "").upper() == "HTTPS_ONLY"
+    return scheme == "hdfs" and HDFS_HTTP_POLICY.of(properties) == "https_only"
 
 
 def _name_nodes(

@@ -53,11 +53,17 @@ def test_https_by_scheme_or_by_policy():
     for location, more in [
         ("swebhdfs://ns1/a", {}),
         ("hdfs://ns1/a", {"dfs.http.policy": "HTTPS_ONLY"}),
+        ("hdfs://ns1/a", {"dfs.http.policy": " https_only "}),
     ]:
         found = resolve_location(location, {**HA, **more})
         assert found.secure
         assert found.name_nodes == ("a:9871", "b:9871")
     assert resolve_location("swebhdfs://x/a", {}).name_nodes == ("x:9871",)
+
+
+def test_a_misspelled_policy_is_refused_and_not_taken_for_one_without_tls():
+    with pytest.raises(ConfigurationError, match=r"dfs\.http\.policy cannot be 'HTTPS-ONLY'"):
+        resolve_location("hdfs://ns1/a", {**HA, "dfs.http.policy": "HTTPS-ONLY"})
 
 
 @pytest.mark.parametrize(
