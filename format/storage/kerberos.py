@@ -132,7 +132,7 @@ class SecurityContext:
         _check(major, minor, "a message of the service was changed in transit")
         if major & _MISPLACED:
             raise GssError(
-                "a message of the service was repeated, left out or moved in transit",
+                "A message of the service was repeated, left out or moved in transit",
                 hint="Check the network between this machine and the service, and try again.",
             )
         return plain
