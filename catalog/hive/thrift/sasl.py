@@ -25,6 +25,8 @@ _START: Final = 1
 _OK: Final = 2
 _COMPLETE: Final = 5
 _LONGEST: Final = 1 << 20
+_ROUNDS: Final = 16
+"""The most challenges of one login; those of Hive's metastores have three at most."""
 _CHALLENGE: Final = 4096
 """The most bytes of a challenge of DIGEST-MD5; RFC 2831 allows 2,048."""
 _DIRECTIVE: Final = re.compile(r'([\w-]+)\s*=\s*(?:"([^"]*)"|([^,]*))')
@@ -58,7 +60,7 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
     """Authenticate to the server; the transport seals what it sends from then on."""
     _send(transport, _START, mechanism.name.encode())
     _send(transport, _OK, mechanism.answer(None))
-    while True:
+    for _ in range(_ROUNDS):
         status, size = _header(transport.receive_raw(5))
         if status not in {_OK, _COMPLETE, 3, 4} or size > _LONGEST:
             raise SaslError(
@@ -83,6 +85,10 @@ def negotiate(transport: Transport, mechanism: Mechanism) -> None:
             transport.seal = mechanism
             return
         _send(transport, _OK, mechanism.answer(body))
+    raise SaslError(
+        f"it asks for more than {_ROUNDS} messages of a login",
+        hint="Check the address: another server may answer there.",
+    )
 
 
 @contextmanager

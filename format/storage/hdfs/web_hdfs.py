@@ -645,6 +645,6 @@ def transfer_address(node: str, name_node_info: dict[str, Any]) -> str:
                 name.rpartition(":")[0] == host and port in {web.rpartition(":")[2] for web in webs}
             ):
                 return str(found["xferaddr"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # a name node of another version says it otherwise
     return ""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
+from contextlib import suppress
+from typing import cast
 
 import pytest
 
-from icecomb.catalog.hive.thrift.sasl import Digest, SaslError
+from icecomb.catalog.hive.thrift.sasl import Digest, Mechanism, SaslError, negotiate
+from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.storage.delegation_token import DelegationToken
 
 CHALLENGE = b'realm="x",nonce="y, z",qop="auth",charset=utf-8'
@@ -45,3 +50,24 @@ def test_a_login_for_one_server_is_not_made_with_another() -> None:
     assert b'realm="x"' in Digest(token, realm="x").answer(CHALLENGE)
     with pytest.raises(SaslError, match="is not the server at y"):
         Digest(token, realm="y").answer(CHALLENGE)
+
+
+def test_a_login_without_an_end_is_refused() -> None:
+    class Patient:
+        name, complete = "PATIENT", False
+
+        def answer(self, challenge: bytes | None) -> bytes:
+            return b"" if challenge is None else b"again"
+
+    def serve() -> None:
+        with there, suppress(OSError):
+            for _ in range(100):
+                there.recv(1 << 16)
+                there.sendall(b"\2\0\0\0\4more")
+
+    here, there = socket.socketpair()
+    threading.Thread(target=serve, daemon=True).start()
+    transport = Transport(here, 30.0)
+    with pytest.raises(SaslError, match="more than 16 messages"):
+        negotiate(transport, cast("Mechanism", Patient()))
+    transport.close()

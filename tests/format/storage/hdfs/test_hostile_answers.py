@@ -12,6 +12,7 @@ from pyarrow.fs import FileSelector
 
 from icecomb.format.errors import FileIOError, IcecombError
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.hdfs.web_hdfs import transfer_address
 from tests.format.storage.test_time_limit import endless
 from tests.peers.listener import Answer, Listener
 from tests.rings import sampled
@@ -274,3 +275,7 @@ def test_a_tree_of_folders_in_folders_ends(
         with pytest.raises(FileIOError, match="more levels of folders"):
             LISTINGS[how](io, where)
         assert len(server.requests) < 1200
+
+
+def test_a_deep_list_of_data_nodes_names_none():
+    assert transfer_address("host:9864", {"LiveNodes": "[" * 100_000}) == ""
