@@ -26,6 +26,7 @@ from icecomb.format.rows.deletes.equality_delete import (
     KeySource,
 )
 from icecomb.format.rows.deletes.position_delete import PositionDeletes, Positions, live_mask
+from icecomb.format.rows.parquet.batch_limit import BATCH_BYTES
 from icecomb.format.rows.read.data_file import open_data_file
 from icecomb.format.rows.read.data_file_reader import DataFileReader
 from icecomb.format.rows.read.row_filter import may_match, row_mask
@@ -180,10 +181,12 @@ class ArrowScan:
         )
         try:
             rows = batch_size or self._batch_size
-            parts = partial(reader.batches, batch_size=rows, use_threads=use_threads)
+            parts = partial(reader.batches, use_threads=use_threads)
             # a decoding error comes before rows that would have been enough for a limit
             ahead = use_threads and self._limit is None and _is_long(task, rows)
-            yield from self._rows(task, reader, deleted, keys, parts=parts, ahead=ahead)
+            yield from self._rows(
+                task, reader, deleted, keys, parts=parts, batch_size=rows, ahead=ahead
+            )
         finally:
             reader.close()
 
@@ -195,6 +198,7 @@ class ArrowScan:
         keys: Sequence[Keys],
         *,
         parts: Callable[..., Iterator[tuple[int, pa.RecordBatch]]],
+        batch_size: int,
         ahead: bool,
     ) -> Iterator[pa.RecordBatch]:
         residual, constants = task.residual, file_constants(task.file, task.spec)
@@ -236,7 +240,9 @@ class ArrowScan:
                 batch = batch.select(range(width))
             return batch if keep is None else filtered(batch, keep)
 
-        found = parts(projection.leaves, row_groups)
+        # one long value in metadata is a value of each row
+        most = max(BATCH_BYTES // max(projection.constant_bytes, 1), 1)
+        found = parts(projection.leaves, row_groups, batch_size=min(batch_size, most))
         chooses = selective or bool(keys) or deleted is not None
         for batch in in_order(chosen, found, _CHOOSERS if ahead and chooses else 1):
             if batch.num_rows:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from icecomb.format.arrow.number_view import array_of
 from icecomb.format.arrow.plain_layout import of_short_offsets, plain_batch, plain_type
 from icecomb.format.errors import CorruptFileError, SchemaError
+from icecomb.format.input_limit import too_large, unpacked_bytes
 from icecomb.format.rows.values.arrow_values import Cast, reading_cast
 from icecomb.format.rows.values.metadata_columns import LINEAGE_IDS, ROW_ID, ROW_POSITION
 from icecomb.format.rows.values.value_array import default_scalar
@@ -125,6 +126,9 @@ class Projection:
             Those of row lineage are what rows inherit for which the file states none: the id of
             its first row, the sequence number of the file; null if its rows have no lineage.
         choose: The function that chooses the cast of primitive values.
+
+    Attributes:
+        constant_bytes: What constants and defaults take in memory in each row, at least.
     """
 
     def __init__(
@@ -136,6 +140,7 @@ class Projection:
     ) -> None:
         self._choose = choose
         self._constants = constants
+        self.constant_bytes = 0
         self._used: list[int] = []
         by_id = {f.field_id: f for f in source if f.field_id is not None}
         self.schema = pa.schema([field_to_pyarrow(f, include_field_ids=False) for f in fields])
@@ -207,14 +212,14 @@ class Projection:
         if isinstance(field.field_type, UnknownType):
             # files leave it out: values that one has do not count (spec: Primitive Types)
             self._used.extend(() if found is None else found.leaves)
-            return _constant(None, wanted)
+            return self._constant(None, wanted)
         if found is None and field.field_id in self._constants:
-            return _constant(self._constants[field.field_id], wanted)
+            return self._constant(self._constants[field.field_id], wanted)
         if found is not None and pa.types.is_null(found.arrow_type):
             self._used.extend(found.leaves)
             if field.required:
                 self._choose(found.arrow_type, field.field_type, path)
-            return _constant(None, wanted)
+            return self._constant(None, wanted)
         if isinstance(field.field_type, StructType):
             return self._struct(field, field.field_type, found, wanted, path)
         if found is None:
@@ -235,6 +240,26 @@ class Projection:
         cast = self._choose(found.arrow_type, field.field_type, path)
         return None if cast is None else lambda array, _: cast(array)
 
+    def _constant(self, value: Any, wanted: pa.DataType) -> _Convert:
+        if value is None:
+            return lambda _, rows: pa.nulls(rows, wanted)
+        scalar = scalar_to_pyarrow(value, wanted)
+        size = pa.repeat(scalar, 1).nbytes
+        self.constant_bytes += size
+        reads = self._choose is reading_cast
+
+        def repeated(_: pa.Array | None, rows: int) -> pa.Array:
+            # a batch has few rows then, but lists may have many elements
+            if reads and rows * size > unpacked_bytes():
+                raise CorruptFileError(
+                    f"A default or partition value of {size} bytes would be repeated {rows} times: "
+                    f"{too_large()}",
+                    hint="If the table is sound, set that environment variable to more.",
+                )
+            return pa.repeat(scalar, rows)
+
+        return repeated
+
     def _missing(self, field: NestedField, wanted: pa.DataType, path: str) -> _Convert:
         if field.initial_default is None and field.required:
             raise CorruptFileError(
@@ -243,8 +268,8 @@ class Projection:
                 hint="Rewrite the file with the column, or make the column optional.",
             )
         if field.initial_default is None:
-            return _constant(None, wanted)
-        return _constant(default_scalar(field.field_type, field.initial_default), wanted)
+            return self._constant(None, wanted)
+        return self._constant(default_scalar(field.field_type, field.initial_default), wanted)
 
     def _struct(
         self,
@@ -364,13 +389,6 @@ class Projection:
 
 _Convert: TypeAlias = Callable[[pa.Array | None, int], pa.Array]
 _Build: TypeAlias = Callable[[pa.Array | None, int, int], pa.Array]
-
-
-def _constant(value: Any, wanted: pa.DataType) -> _Convert:
-    if value is None:
-        return lambda _, rows: pa.nulls(rows, wanted)
-    scalar = scalar_to_pyarrow(value, wanted)
-    return lambda _, rows: pa.repeat(scalar, rows)
 
 
 def _rebuilt(wanted: pa.DataType, array: pa.Array, child: pa.Array) -> pa.Array:

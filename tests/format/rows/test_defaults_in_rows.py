@@ -18,8 +18,12 @@ from icecomb.catalog import load_catalog
 from icecomb.format.avro.schema import avro_schema
 from icecomb.format.errors import CorruptFileError, SchemaError, ValidationError
 from icecomb.format.operation.row_delta import RowDelta
+from icecomb.format.rows.read.arrow_scan import ArrowScan
+from icecomb.format.rows.values.scan_task import FileScanTask
 from icecomb.format.scan.file_aggregates import Aggregate, AggregateFunction
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
+from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import (
     BinaryType,
     ListType,
@@ -437,3 +441,43 @@ def test_changes_of_rows_and_rewritten_files_keep_what_the_default_was(catalog, 
         update.set_default_value("x", 1)
     assert values() == changed
     assert ids(table, "x = 7") == [11, 12, 103]
+
+
+LONG = "x" * (1 << 20)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_long_default_takes_no_more_memory_than_a_long_value_of_a_file(catalog, file_format):
+    """256 MiB is what a batch of a dictionary's long values has, too."""
+    rows = OLD.slice(0, 1).take([0] * 300)
+    table = added(created(catalog, file_format, rows=rows), text=("string", LONG))
+    batches = list(table.scan().select("id", "text").to_arrow_batch_reader())
+    assert [batch.num_rows for batch in batches] == [255, 45]
+    assert {text for batch in batches for text in batch["text"].unique().to_pylist()} == {LONG}
+
+
+def test_a_long_partition_value_takes_no_more_memory_either(catalog):
+    schema = Schema(NestedField(1, "p", StringType()), NestedField(2, "id", LongType()))
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "p"))
+    rows = pa.table({"p": ["short"] * 300, "id": range(300)})
+    table = created(catalog, schema=schema, partition_spec=spec, rows=rows)
+    [task] = table.scan().plan_files()
+    long = FileScanTask(replace(task.file, partition=(LONG,)), spec=task.spec)
+    batches = list(ArrowScan(table.metadata, table.io, schema).to_record_batches([long]))
+    assert [batch.num_rows for batch in batches] == [255, 45]
+
+
+def test_a_default_of_more_elements_than_memory_is_for_is_refused(catalog, monkeypatch):
+    rows = (
+        OLD.select(["id"])
+        .slice(0, 1)
+        .append_column(
+            OLD.schema.field("l"), pa.array([[{"p": 1}] * 100], OLD.schema.field("l").type)
+        )
+    )
+    schema = Schema(*(field for field in SCHEMA.fields if field.name in {"id", "l"}))
+    table = added(created(catalog, schema=schema, rows=rows), l__element__text=("string", LONG))
+    assert table.scan().count() == 1
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", "50")
+    with pytest.raises(CorruptFileError, match="would be repeated 100 times"):
+        table.scan().to_arrow()
