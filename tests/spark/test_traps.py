@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import re
 import uuid
@@ -463,6 +464,21 @@ def test_every_field_of_a_written_file_has_its_id_and_no_timestamp_is_int96(spar
     assert written == {field_id: schema.find_field(field_id).name for field_id in schema.field_ids}
     assert "int64 field_id=1 ts" in text
     assert rows(spark, f"SELECT l[0][0].x, m['k'][0].x FROM {name(table)}") == [(1, 2)]
+
+
+def test_names_and_comments_bring_no_setting_into_a_written_file(spark, create):
+    """Spark keeps columns in Hadoop's settings, where `${...}` is another one or a variable."""
+    text = "${user.home} ${env.PATH} ${fs.defaultFS}"
+    table = create(
+        NestedField(1, "i", LongType()),
+        NestedField(2, "${user.home}", StringType(), doc=text),
+    )
+    spark.sql(f"INSERT INTO {name(table)} VALUES (1, 'x')")
+    (file,) = parquet_files(table)
+    told = pq.read_metadata(file).metadata[b"org.apache.spark.sql.parquet.row.metadata"]
+    _, column = json.loads(told)["fields"]
+    assert (column["name"], column["metadata"]["comment"]) == ("${user.home}", text)
+    assert rows(spark, f"SELECT * FROM {name(table)}") == [(1, "x")]
 
 
 def test_ids_of_the_queried_table_do_not_travel_into_the_written_files(spark, create):

@@ -291,6 +291,24 @@ def test_a_query_that_runs_other_code_is_refused(run, db, catalog, query):
     assert len(run(query)) == 1
 
 
+def test_a_query_names_no_setting_and_no_variable_of_the_environment(run, db, catalog):
+    """In a path of another host they would be sent there: `text.`webhdfs://host/${env:KEY}``."""
+    name, text = f"variables{next(NUMBERS)}", "${env:HOME} ${system:user.name} ${spark.app.name}"
+    catalog.create_view(
+        f"{db}.{name}",
+        Schema((NestedField(1, "a", StringType()),)),
+        {"spark": f"SELECT '{text}' AS a"},
+        properties={"view.sqlConfig.spark.sql.variable.substitute": "true"},
+    )
+    assert run(f"SELECT a FROM lake.{db}.{name}") == [[text]]
+    run(f"CREATE VIEW lake.{db}.{name}_of AS SELECT a, '${{system:file.separator}}' AS b "
+        f"FROM lake.{db}.{name}")  # fmt: skip
+    assert run(f"SELECT a, b FROM lake.{db}.{name}_of") == [[text, "/"]]
+    run(f"ALTER VIEW lake.{db}.{name}_of SET TBLPROPERTIES ('c' = 'd')")
+    properties = catalog.load_view(f"{db}.{name}_of").properties
+    assert "view.sqlConfig.spark.sql.variable.substitute" not in properties
+
+
 def test_a_view_brings_no_catalog_of_its_own(run, db, catalog):
     """A catalog's class, jars and databases are the reader's settings, never a file's."""
     name = f"planted{next(NUMBERS)}"

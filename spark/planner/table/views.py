@@ -42,10 +42,13 @@ _OF_MEANING: Final = re.compile(
     r"|caseSensitive|mapKeyDedupPolicy|timestampType|storeAssignmentPolicy|charAsVarchar"
     r"|readSideCharPadding|preserveCharVarcharTypeInfo|groupByOrdinal|orderByOrdinal|groupByAliases"
     r"|crossJoin\.enabled|decimalOperations\.allowPrecisionLoss|datetime\.java8API\.enabled"
-    r"|jsonGenerator\.ignoreNullFields|variable\.substitute)"
+    r"|jsonGenerator\.ignoreNullFields)"
 )
 """The settings that say what a query means. Others name classes, files and hosts, as those of a
 catalog do, and whoever writes to the view's folder could have put them there."""
+_SUBSTITUTION: Final = "spark.sql.variable.substitute"
+"""Whether Spark puts the reader's settings and environment into a query for `${...}`. The statement
+that makes a view has had it done; a file's query could name them in a path of any host."""
 _SCHEMA_MODE: Final = "view.schemaMode"
 _SHOWN_ONLY: Final = frozenset({"provider", "location", "table_type", "format-version"})
 """Properties that Spark adds to every view, or icecomb to a shown one."""
@@ -163,9 +166,12 @@ def _described(catalog: Catalog, view: View) -> ViewDescription:
         current_catalog=version.default_catalog or catalog.name,
         current_namespace=version.default_namespace,
         settings={
-            name: value
-            for key, value in view.properties.items()
-            if _OF_MEANING.fullmatch(name := key.removeprefix(_SETTING)) and name != key
+            **{
+                name: value
+                for key, value in view.properties.items()
+                if _OF_MEANING.fullmatch(name := key.removeprefix(_SETTING)) and name != key
+            },
+            _SUBSTITUTION: "false",
         },
         schema_mode=view.properties.get(_SCHEMA_MODE),
         properties={
@@ -217,7 +223,7 @@ def _stored(definition: ViewDescription) -> dict[str, str]:
     given = definition.properties.items()
     stored = {
         **{key: value for key, value in given if key not in _SHOWN_ONLY},
-        **{_SETTING + key: value for key, value in definition.settings.items()},
+        **{_SETTING + k: v for k, v in definition.settings.items() if k != _SUBSTITUTION},
     }
     if definition.query_columns:
         stored[_QUERY_COLUMNS] = ",".join(definition.query_columns)

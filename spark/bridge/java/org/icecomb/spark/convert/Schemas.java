@@ -46,6 +46,14 @@ public final class Schemas {
     return Json.parse(type.json());
   }
 
+  /**
+   * The JSON of columns as a value of Hadoop's configuration, which puts settings, secrets among
+   * them, and the environment into values for <code>${…}</code>.
+   */
+  public static String setting(StructType columns) {
+    return columns.json().replace("$", "\\u0024");
+  }
+
   /** The Iceberg id of a field, or -1 if it has none. */
   public static int id(StructField field) {
     return field.metadata().contains(FIELD_ID) ? (int) field.metadata().getLong(FIELD_ID) : -1;

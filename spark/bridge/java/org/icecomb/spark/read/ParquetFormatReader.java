@@ -96,8 +96,9 @@ final class ParquetFormatReader implements FormatReader {
     if (schema.readsNanosAsLongs()) {
       conf.setBoolean("spark.sql.legacy.parquet.nanosAsLong", true);
     }
-    conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), requestedSchema.json());
-    ParquetWriteSupport.setSchema(requestedSchema, conf);
+    String columns = Schemas.setting(requestedSchema);
+    conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns);
+    conf.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), columns);
 
     FileFilters filters = new FileFilters(request.settings(), footer, schema);
     FilterPredicate filter = filters.predicate(request.conditions());

@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import org.icecomb.spark.NamedMetric;
@@ -152,13 +153,12 @@ class IcecombWrite extends CountedWrite implements RequiresDistributionAndOrderi
     }
     try {
       Job job = Job.getInstance(table.session().hadoop());
+      StructType columns = Schemas.visible(files.schema());
       new ParquetFileFormat()
-          .prepareWrite(
-              spark,
-              job,
-              scala.collection.immutable.Map$.MODULE$.empty(),
-              Schemas.visible(files.schema()));
+          .prepareWrite(spark, job, scala.collection.immutable.Map$.MODULE$.empty(), columns);
       Configuration conf = job.getConfiguration();
+      // its value goes into every footer
+      conf.set(ParquetWriteSupport.SPARK_ROW_SCHEMA(), Schemas.setting(columns));
       conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
       conf.set("spark.sql.parquet.writeLegacyFormat", "false");
       conf.set("spark.sql.parquet.fieldId.write.enabled", "false");
