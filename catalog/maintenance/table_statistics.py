@@ -218,10 +218,10 @@ def _known(table: Table, snapshot: Snapshot) -> str:
 
 def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPartitionStats:
     """Run `Maintenance.compute_partition_stats`."""
-    metadata, io = table.metadata, table.io
+    metadata, io = table.metadata, table.io.to_copy()
     table.check_new_files()
     chosen = _snapshot(table, snapshot)
-    counter = PartitionCounter(metadata, io)
+    counter = PartitionCounter(metadata, io, cache=None)
     if not counter.keys:
         raise ValidationError(
             f"Table {'.'.join(table.name())} is not partitioned: it has no partition statistics",

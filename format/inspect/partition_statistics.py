@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import takewhile
+from types import EllipsisType
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from icecomb.format.expressions.column_doubts import ColumnDoubts
 from icecomb.format.inspect.manifest_choice import spec_of
+from icecomb.format.manifests.cache import ManifestCache
 from icecomb.format.manifests.columns import ManifestColumns
 from icecomb.format.manifests.manifest import (
     DataFileContent,
@@ -71,11 +73,20 @@ class PartitionCounter:
     A table of counts has a row per spec and partition that has live files: columns for the
     partition (see `keys`), `spec_id`, `COUNTS`, `last_updated_at` in milliseconds since the epoch
     and `last_updated_snapshot_id`, both null if the snapshot of the newest file has expired.
+
+    Args:
+        cache: The cache of manifests; None to read their files, as who copies their entries does.
     """
 
-    def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        cache: ManifestCache | EllipsisType | None = ...,
+    ) -> None:
         self._metadata = metadata
         self._io = io
+        self._cache = cache
         self.union: StructType = partition_union(metadata)
         self.keys = [f"key{field.field_id}" for field in self.union.fields]
 
@@ -84,7 +95,7 @@ class PartitionCounter:
         chosen = [manifest for manifest in manifests if manifest.has_live_files()]
         for manifest in chosen:
             spec_of(manifest, self._metadata)  # whose error names the manifest
-        columns = read_each_columns(self._io, chosen, self._metadata.spec_by_id)
+        columns = read_each_columns(self._io, chosen, self._metadata.spec_by_id, cache=self._cache)
         return self._counted([self._live(each) for each in columns])
 
     def after(self, earlier: pa.Table, base_id: int, snapshot: Snapshot) -> pa.Table | None:
@@ -191,7 +202,7 @@ class PartitionCounter:
 
     def _read(self, manifest: ManifestFile) -> ManifestColumns:
         spec = spec_of(manifest, self._metadata)
-        return read_manifest_columns(self._io, manifest, (), spec=spec)
+        return read_manifest_columns(self._io, manifest, (), spec=spec, cache=self._cache)
 
     def _entries(self, columns: ManifestColumns, signs: pa.Array) -> pa.Table:
         spec = spec_of(columns.manifest, self._metadata)

@@ -205,7 +205,7 @@ class EqualityConverter:
     """
 
     def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
-        self._io = io
+        self._io = io = io.to_copy()
         self._metadata = metadata
         self._operation_id = operation_id
         self._deleted = PositionDeletes(io)

@@ -112,7 +112,7 @@ class PositionDeleteRewriter:
     def __init__(
         self, io: FileIO, metadata: TableMetadata, operation_id: str, ages: DataFileAges
     ) -> None:
-        self._io = io
+        self._io = io.to_copy()
         self._metadata = metadata
         self._operation_id = operation_id
         self._ages = ages

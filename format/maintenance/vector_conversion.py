@@ -107,7 +107,7 @@ class VectorConverter:
     """A converter of groups of position delete files to deletion vectors."""
 
     def __init__(self, io: FileIO, metadata: TableMetadata, operation_id: str) -> None:
-        self._io = io
+        self._io = io = io.to_copy()
         self._metadata = metadata
         self._operation_id = operation_id
         self._older = OlderDeletes(io)

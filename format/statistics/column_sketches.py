@@ -60,7 +60,8 @@ class ColumnSketches:
     ) -> None:
         self._own = own
         self._metadata = metadata
-        self._io = io
+        # hashes of values, and blobs, are copied into the table
+        self._io = io.to_copy()
         self._snapshot = snapshot
         self._schema = schema
         self._sketches = {field_id: ThetaSketch() for field_id in field_ids}
@@ -110,8 +111,7 @@ class ColumnSketches:
         if self._own.outside([path]):
             self.unused = f"{path} is outside of the table's folders"
             return
-        # blobs may be copied into the table
-        reader = PuffinReader(self._io.to_copy().read(path), path)
+        reader = PuffinReader(self._io.read(path), path)
         for blob in reader.blobs:
             field_id = blob.fields[0] if len(blob.fields) == 1 else None
             is_sketch = blob.type == BLOB_TYPE and field_id in self._sketches

@@ -25,9 +25,13 @@ from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.format.errors import CommitFailedError, FileIOError, ValidationError
 from icecomb.format.operation.expiry.expire import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
+from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.spec.metadata_file import write_metadata
+from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.snapshot import MetadataLogEntry
+from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.storage.file_system import FileStatus
+from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.other_user import give_away
 
 ROWS = pa.table({"id": [1]})
@@ -365,6 +369,52 @@ def test_entries_behind_a_link_of_another_user_are_not_copied(
     assert opened.scan().to_arrow().num_rows == 2
     with pytest.raises(FileIOError, match=r"Cannot copy .* a link of user"):
         RECORDS[record](opened)
+    assert opened.refresh().metadata_location == table.metadata_location
+
+
+TAKEN = {
+    "sketches of values": ("file_path", lambda t: t.maintenance.compute_table_stats()),
+    "partition values": ("path", lambda t: t.maintenance.compute_partition_stats()),
+    "equality deletes": (2, lambda t: t.maintenance.convert_equality_deletes()),
+    "position deletes": (
+        1,
+        lambda t: t.maintenance.rewrite_position_delete_files(options={"rewrite-all": "true"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+def test_what_maintenance_takes_of_files_is_not_taken_behind_a_link_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
+    lake = load_catalog("files", type="hadoop", warehouse=f"{tmp_path}/lake")
+    lake.create_namespace("db")
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "id"))
+    rows = pa.table({"id": [7, 7, 7], "n": pa.array([1, 2, 3], pa.int64())})
+    table = lake.create_table(
+        "db.t", rows.schema, partition_spec=spec, properties={"write.delete.mode": "merge-on-read"}
+    )
+    table.append(rows)
+    table.delete("n = 1")
+    writer = EqualityDeleteWriter(table.io, table.metadata, "equality", ["n"])
+    writer.write(rows.slice(1, 1).to_batches()[0])
+    change = RowDelta(table.io)
+    for file in writer.close():
+        change.add_deletes(file)
+    table.commit(change)
+    column, take = TAKEN[taken]
+    if column == "path":
+        path = table.inspect.manifests()["path"].to_pylist()[0]
+    elif column == "file_path":
+        [path] = table.inspect.data_files()["file_path"].to_pylist()
+    else:
+        found = table.inspect.delete_files().to_pylist()
+        [path] = [file["file_path"] for file in found if file["content"] == column]
+    behind_link(path, tmp_path, monkeypatch)
+    opened = lake.load_table("db.t")
+    assert opened.scan().to_arrow()["n"].to_pylist() == [3]
+    with pytest.raises(FileIOError, match="Cannot copy"):
+        take(opened)
     assert opened.refresh().metadata_location == table.metadata_location
 
 
