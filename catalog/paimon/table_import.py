@@ -496,7 +496,7 @@ def read_row(data: bytes, fields: Sequence[DataField]) -> tuple[Any, ...]:
                 hint="Restore the manifest from a backup, or roll the table back in Paimon.",
             )
         return tuple(_value(data[4:], at, len(fields), field) for at, field in enumerate(fields))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, ValueError) as error:
         raise CorruptFileError(
             f"A partition of a manifest cannot be read: {error}",
             hint="Restore the manifest from a backup, or roll the table back in Paimon.",

@@ -138,7 +138,9 @@ def _decoded(
         columns |= {name: _statistic(file, name, table.num_rows) for name in chosen}
         fields, arrays = _partition_arrays(containers[0], file)
         _check_codes(columns, location)
-    except (pa.ArrowException, SchemaError, KeyError, TypeError, AttributeError) as error:
+    except (
+        pa.ArrowException, SchemaError, ValueError, KeyError, TypeError, AttributeError,
+    ) as error:  # fmt: skip
         raise CorruptFileError(
             f"{location} is not a readable manifest: {reason_of(error)}",
             hint="Read an older snapshot, or restore the file from a backup.",

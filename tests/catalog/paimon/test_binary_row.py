@@ -79,3 +79,10 @@ def test_a_row_that_is_cut_short_or_of_other_fields_is_damaged():
         read_row(row[:-6], fields(("INT", ())))
     with pytest.raises(CorruptFileError, match="has 1 values, its keys are 2"):
         read_row(row, fields(("INT", ()), ("INT", ())))
+
+
+def test_a_number_that_no_decimal_has_is_damaged():
+    """Python converts no number of more than 4,300 digits, others have 38 at most."""
+    row = packed(struct.pack("<II", 3000, 8 + 8), rest=b"\x7f" * 3000)
+    with pytest.raises(CorruptFileError, match="cannot be read"):
+        read_row(row, fields(("DECIMAL", (38, 2))))

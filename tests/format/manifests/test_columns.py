@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io as bytes_io
+import json
 import math
 import random
 from dataclasses import replace
@@ -373,6 +374,20 @@ def test_a_code_that_does_not_exist_is_refused(field):
         record = {**RECORD, "data_file": {**RECORD["data_file"], "content": 5}}
     with pytest.raises(CorruptFileError, match=rf"/t/m\.avro holds an entry of unknown {field}"):
         decode_manifest(avro_bytes(FULL, [record]), MANIFEST)
+
+
+@pytest.mark.parametrize("size", [17, 3000])
+def test_a_partition_value_that_no_decimal_has_is_refused(size):
+    """Python converts no number of more than 4,300 digits, others have 38 at most."""
+    schema = json.dumps(avro_schema(entry_type(2, PARTITION), "manifest_entry"))
+    # fastavro writes no such decimal, but bytes of a kind that it does not know
+    kind = '{"type": "bytes", "logicalType": "decimaX", "precision": 38, "scale": 2}'
+    assert schema.count('"name": "p", "type": ["null", "long"]') == 1
+    named = schema.replace('"p", "type": ["null", "long"]', f'"p", "type": ["null", {kind}]')
+    record = {**RECORD, "data_file": {**RECORD["data_file"], "partition": {"p": b"\x7f" * size}}}
+    data = avro_bytes(json.loads(named), [record]).replace(b"decimaX", b"decimal")
+    with pytest.raises(CorruptFileError, match="not a readable manifest"):
+        decode_manifest(data, MANIFEST)
 
 
 def damaged(data: bytes, draw: random.Random) -> bytes:
