@@ -119,6 +119,7 @@ _CHARACTERS = re.compile(r"(var)?char\(\d+\)")
 CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
 INHERITED: Final = "icecomb.default.of.table"
+_SUBSTITUTED: Final = frozenset("'\\$")
 
 
 def spark_schema(schema: Schema) -> dict[str, Any]:
@@ -451,9 +452,9 @@ def sql_of(field_type: IcebergType, value: Any) -> str:
     if isinstance(field_type, FixedType | BinaryType):
         return f"X'{value.hex()}'"
     text = str(value)
-    if text.isascii() and text.isprintable() and "'" not in text and "\\" not in text:
+    if text.isascii() and text.isprintable() and _SUBSTITUTED.isdisjoint(text):
         return f"'{text}'"
-    # however the session reads escapes
+    # however the session reads escapes, and puts settings and the environment in for `${...}`
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 

@@ -36,6 +36,7 @@ CASES = [
     (BinaryType(), b"\xca\xfe", "X'cafe'"),
     (StringType(), "a b", "'a b'"),
     (StringType(), "it's", "CAST(X'69742773' AS STRING)"),
+    (StringType(), "${env:HOME}", "CAST(X'247b656e763a484f4d457d' AS STRING)"),
 ]
 
 
@@ -44,7 +45,7 @@ def test_a_default_is_written_as_sparks_sql(field_type, value, sql):
     assert sql_of(field_type, value) == sql
 
 
-@pytest.mark.parametrize(("field_type", "value", "sql"), CASES[:-1])
+@pytest.mark.parametrize(("field_type", "value", "sql"), CASES[:-2])
 def test_a_default_of_sparks_sql_is_read_again(field_type, value, sql):
     constant = constant_of(sql, "c")
     assert given_default(field_type, constant, "c") == value
