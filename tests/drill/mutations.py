@@ -548,8 +548,8 @@ MUTATIONS = [
     Mutation(
         "a column that a file lacks is null, whatever its default",
         "format/rows/values/arrow_projection.py",
-        "return _constant(default_scalar(field.field_type, field.initial_default), wanted)",
-        "return _constant(None, wanted)",
+        "return self._constant(default_scalar(field.field_type, field.initial_default), wanted)",
+        "return self._constant(None, wanted)",
         ("tests/format/rows/test_defaults_in_rows.py",),
     ),
     Mutation(
