@@ -18,7 +18,7 @@ from icecomb.format.evolution.property_update import UpdateLocation
 from icecomb.format.row_changes.write_target import NoChange, WriteTarget
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId
 from icecomb.format.spec.change.update import Changes, update_table_metadata
-from icecomb.format.spec.snapshot import MAIN_BRANCH, is_ancestor
+from icecomb.format.spec.snapshot import MAIN_BRANCH, ancestors_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,7 +221,7 @@ class Transaction(RowOperations, MetadataOperations):
             if producer.writes_files:
                 check_new_files(self._pointer, self.io, base)
             if not isinstance(producer, (PendingUpdate, NoChange)):
-                self._check_start(producer, base)
+                self._check_start(producer, base, seen, metadata)
                 self._check_layout(seen, metadata)
             changes = producer.apply(metadata)
             metadata = _changed(metadata, changes)
@@ -258,10 +258,8 @@ class Transaction(RowOperations, MetadataOperations):
         """Let the commit refuse what others have added to the rows of which there were none."""
         if not (found.serializable or self._ended):
             return
-        branch = found.target.branch
-        begin, head = _head(self._base, branch), _head(self._metadata, branch)
-        if begin is not None and (head is None or not is_ancestor(self._metadata, begin, head)):
-            return  # it was set back by this transaction, and with it what others add
+        head = _head(self._metadata, found.target.branch)
+        begin = None if head is None else _stands_on(self._metadata, head, self._base)
         new = takewhile(
             lambda each: not self._base.has_snapshot(each.snapshot_id),
             reversed(self._metadata.snapshots),
@@ -290,10 +288,22 @@ class Transaction(RowOperations, MetadataOperations):
                 hint="Begin the transaction again on the refreshed table.",
             )
 
-    def _check_start(self, producer: Producer, base: TableMetadata) -> None:
+    def _check_start(
+        self,
+        producer: Producer,
+        base: TableMetadata,
+        seen: TableMetadata,
+        metadata: TableMetadata,
+    ) -> None:
         """Refuse to repeat a change that relies on a snapshot of this transaction.
 
-        Conflicts are checked after that snapshot, so earlier commits of others would be missed.
+        Conflicts are checked after that snapshot, so earlier commits of others would be missed: on
+        the branch, or on `main` if the transaction created the branch there.
+
+        Args:
+            base: What others have committed.
+            seen: The metadata with the changes before this one when it was made.
+            metadata: The same now.
         """
         if producer.starting_point is None:
             return
@@ -301,7 +311,8 @@ class Transaction(RowOperations, MetadataOperations):
         if self._base.has_snapshot(start):
             return
         before, now = self._base.refs.get(branch), base.refs.get(branch)
-        if before != now:
+        made_on = _stands_on(seen, start, self._base)
+        if before != now or made_on != _stands_on(metadata, start, base):
             raise CommitFailedError(
                 f"Branch {branch!r} was changed while the transaction changed its rows twice",
                 hint="Begin the transaction again on the refreshed table.",
@@ -321,6 +332,17 @@ class Transaction(RowOperations, MetadataOperations):
 def _head(metadata: TableMetadata, branch: str) -> int | None:
     head = metadata.snapshot_by_name(branch if branch in metadata.refs else MAIN_BRANCH)
     return None if head is None else head.snapshot_id
+
+
+def _stands_on(metadata: TableMetadata, snapshot_id: int, base: TableMetadata) -> int | None:
+    """Return the snapshot on which those that a base does not have begin, up to this one."""
+    own = takewhile(
+        lambda each: not base.has_snapshot(each.snapshot_id), ancestors_of(metadata, snapshot_id)
+    )
+    found: int | None = snapshot_id
+    for snapshot in own:
+        found = snapshot.parent_snapshot_id
+    return found
 
 
 def _changed(metadata: TableMetadata, changes: Changes) -> TableMetadata:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.format.errors import ExpressionError, ValidationError
+from icecomb.format.errors import CommitFailedError, ExpressionError, ValidationError
 from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.operation.row_delta import RowDelta
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
@@ -104,6 +104,44 @@ def test_a_table_that_was_replaced_meanwhile_is_refused(lake):
     with pytest.raises(ValidationError, match="column 'k'"):
         late[3].append(frame((4, 4)))
     assert table.refresh().scan().to_arrow().to_pylist() == []
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("existed", [False, True])
+def test_rows_that_others_delete_stay_away_from_a_branch_that_a_transaction_creates(
+    lake, mode, existed
+):
+    """The branch begins where `main` is at the commit: changes of rows were not made on that."""
+    table = lake.create_table("db.t", NUMBERS, properties={"format-version": "2"})
+    table.append(frame((1, 1), (2, 2), (3, 3)))
+    if existed:
+        table.append(frame((8, 8)), branch="work")
+    late = lake.load_table("db.t").transaction()
+    if existed:
+        late.manage_snapshots().remove_branch("work").commit()
+    late.set_properties({"write.delete.mode": mode})
+    late.append(frame((5, 5)), branch="work")
+    late.delete("k = 1 or k = 9", branch="work")
+    table.append(frame((9, 9)))
+    with table.transaction() as other:
+        other.set_properties({"write.delete.mode": "merge-on-read"})
+        other.delete("k = 2")
+    with pytest.raises(CommitFailedError, match="changed its rows twice"):
+        late.commit_transaction()
+    assert pairs(table) == [(1, 1), (3, 3), (9, 9)]
+    assert ("work" in table.refs()) is existed
+
+
+def test_what_a_transaction_does_to_a_branch_that_it_creates_is_repeated(lake):
+    table = lake.create_table("db.t", NUMBERS, properties={"format-version": "2"})
+    table.append(frame((1, 1), (2, 2), (3, 3)))
+    late = lake.load_table("db.t").transaction()
+    late.append(frame((5, 5)), branch="work")
+    late.delete("k = 1", branch="work")
+    table.append(frame((9, 9)), branch="other")
+    late.commit_transaction()
+    found = table.refresh().scan(ref="work").to_arrow().to_pylist()
+    assert sorted(row["k"] for row in found) == [2, 3, 5]
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
@@ -226,3 +264,16 @@ def test_a_refusal_says_who_removed_the_files_that_a_change_replaces(lake):
     assert f"snapshot {remover.snapshot_id} (delete, " in refused.value.message
     assert f"4 files: {', '.join(removed[:3])} and 1 more" in refused.value.message
     assert pairs(table) == [(1, 4)]
+
+
+def test_a_row_that_was_not_there_is_not_in_a_branch_that_a_transaction_begins_again(lake):
+    table = lake.create_table("db.t", NUMBERS, properties={"format-version": "2"})
+    table.append(frame((1, 1)))
+    table.append(frame((8, 8)), branch="work")
+    late = lake.load_table("db.t").transaction()
+    late.manage_snapshots().remove_branch("work").commit()
+    late.append(frame((5, 5)), branch="work")
+    late.delete("k = 9", branch="work")
+    table.append(frame((9, 9)))
+    with pytest.raises(ValidationError, match="can contain records matching k = 9"):
+        late.commit_transaction()
