@@ -307,7 +307,8 @@ class Projection:
             for name, convert in parts:
                 child = None if name is None else array.field(name)
                 children.append(child if convert is None else convert(child, rows))
-            mask = array.is_null() if array.null_count else None
+            # without children only the mask tells the number of rows
+            mask = array.is_null() if array.null_count or not children else None
             return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
         return convert_struct

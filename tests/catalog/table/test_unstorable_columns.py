@@ -55,6 +55,22 @@ def test_a_struct_without_fields_is_refused_by_name(lake, form):
     assert table.current_snapshot() is None
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_are_read_without_the_last_field_of_a_struct(lake, form):
+    """A struct has none while one takes the place of the other."""
+    kind = pa.struct([("a", pa.int64())])
+    columns = {"s": kind, "l": pa.list_(kind), "m": pa.map_(pa.string(), kind)}
+    schema = pa.schema(list(columns.items()))
+    table = lake.create_table("d.t", schema, properties={"write.format.default": form})
+    one = {"a": 1}
+    table.append(pa.table({"s": [one, one], "l": [[one], []], "m": [[("k", one)], []]}, schema))
+    with table.update_schema() as update:
+        for column in "s", "l", "m":
+            update.delete_column(f"{column}.a")
+    rows = [{"s": {}, "l": [{}], "m": [("k", {})]}, {"s": {}, "l": [], "m": []}]
+    assert table.scan().to_arrow().to_pylist() == rows
+
+
 def nested(kind, levels):
     found, value = pa.int64(), 1
     for _ in range(levels):
