@@ -15,6 +15,7 @@ from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.file_addition import FileTwins
 from icecomb.format.operation.merging import MergingProducer
+from icecomb.format.operation.overwrite import has_other_specs, partition_rows
 from icecomb.format.operation.publication import (
     batch_keys,
     check_not_picked,
@@ -22,11 +23,16 @@ from icecomb.format.operation.publication import (
     noted_publications,
     wap_id_of,
 )
-from icecomb.format.operation.snapshot_producer import ONTO_PARENT, PUBLISHED_WAP_ID, check_moved
+from icecomb.format.operation.snapshot_producer import (
+    ONTO_PARENT,
+    PUBLISHED_WAP_ID,
+    check_moved,
+    parent_manifests,
+)
 from icecomb.format.operation.staged_rows import check_staged_rows, own_entries
 from icecomb.format.spec.change.requirement import AssertRefSnapshotId, AssertTableUUID
 from icecomb.format.spec.change.update import Changes, SetSnapshotRefUpdate
-from icecomb.format.spec.column_history import SOURCE_SNAPSHOT
+from icecomb.format.spec.column_history import SOURCE_SNAPSHOT, schema_of
 from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.snapshot import (
     MAIN_BRANCH,
@@ -102,15 +108,20 @@ class CherryPick(MergingProducer):
         super().validate(base, parent)
         if self.operation == Operation.OVERWRITE:
             # not a set, which would take 0.0 and -0.0 for one partition
-            partitions = [
-                (file.spec_id, file.partition) for file in self.added[ManifestContent.DATA].values()
-            ]
+            files = self.added_data_files
+            partitions = [(file.spec_id, file.partition) for file in files]
             history = self.since_start(base, parent)
-            history.no_new_data(partitions=partitions)
+            manifests = parent_manifests(self.io, base, parent)
+            if has_other_specs(manifests, [file.spec_id for file in files]):
+                schema = self._schema or base.schema()
+                history.no_new_data(self.rows(base, partition_rows(base, schema, files)))
+            else:
+                history.no_new_data(partitions=partitions)
             history.files_exist(self.removed_data_files)
 
     def _take(self, base: TableMetadata, picked: Snapshot) -> None:
         """Collect what the snapshot added and removed."""
+        self.name_columns_by(schema_of(base, picked) or base.schema())
         replaced = picked.summary.get("replace-partitions") == "true"
         if picked.operation == Operation.OVERWRITE and replaced:
             parent = picked.parent_snapshot_id

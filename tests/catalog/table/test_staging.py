@@ -215,3 +215,27 @@ def test_a_branch_with_nulls_or_without_a_column_that_became_required_is_not_mer
     with table.manage_snapshots() as manage:
         manage.fast_forward("main", "clean")
     assert ids(table) == [1, 2, 4]
+
+
+def pair(number, value):
+    return pa.table({"id": pa.array([number], pa.int64()), "v": pa.array([value], pa.int64())})
+
+
+@pytest.mark.parametrize("evolved", [False, True])
+def test_a_replaced_partition_that_others_added_to_is_not_published(table, evolved):
+    """Whatever partitions the table has by then: the row is of the one that is replaced."""
+    with table.update_schema() as change:
+        change.add_column("v", LongType())
+    with table.update_spec() as change:
+        change.add_field("id", "identity")
+    table.overwrite(pair(1, 1))
+    table.dynamic_partition_overwrite(pair(1, 10), {"wap.id": "replaced"})
+    table.dynamic_partition_overwrite(pair(2, 20), {"wap.id": "other"})
+    if evolved:
+        with table.update_spec() as change:
+            change.add_field("v", "bucket[4]")
+    table.append(pair(1, 99))
+    with pytest.raises(ValidationError, match="conflicting files that can contain"):
+        table.publish_changes("replaced")
+    table.publish_changes("other")
+    assert ids(table) == [1, 1, 2]
