@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from icecomb.format.avro.encoder import Encoder, encode_bytes, encode_long, encode_string, encoder
 from icecomb.format.avro.schema import plain_schema
-from icecomb.format.avro.schema_size import SchemaSize, schema_size
+from icecomb.format.avro.schema_size import SchemaSize, check_items, schema_size
 from icecomb.format.avro.varint import read_long
 from icecomb.format.errors import (
     ConfigurationError,
@@ -66,6 +66,13 @@ class AvroContainer:
     schema: Any
     record_count: int
     blocks: tuple[bytes, ...]
+    counts: tuple[int, ...]
+    """The number of records of each block."""
+
+    def most_memory(self) -> int:
+        """Return about the most memory that the records take as columns, whatever they hold."""
+        _, size = parsed_schema(self.metadata["avro.schema"])
+        return size.most_memory(self.record_count, sum(map(len, self.blocks)))
 
     def text(self, key: str) -> str | None:
         """Return a metadata value as text, or None."""
@@ -97,7 +104,7 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
         metadata, at = read_header(data)
         schema, size = parsed_schema(metadata["avro.schema"])
         codec = metadata.get("avro.codec", b"null").decode()
-        count, blocks = _blocks(data, at, decompressor(codec, location), size)
+        counts, blocks = _blocks(data, at, decompressor(codec, location), schema, size)
     except (IndexError, KeyError, ValueError, OSError, RecursionError, MemoryError) as error:
         raise CorruptFileError(
             f"{location} is a truncated or damaged Avro file ({damage_of(error)})",
@@ -110,7 +117,7 @@ def parse_container(data: bytes, location: str) -> AvroContainer:
             hint="Check that the location is that of a file of an Iceberg table.",
             path=location,
         )
-    return AvroContainer(location, metadata, schema, count, blocks)
+    return AvroContainer(location, metadata, schema, sum(counts), blocks, counts)
 
 
 @lru_cache(maxsize=64)
@@ -257,24 +264,28 @@ def damage_of(error: BaseException) -> str:
 
 
 def _blocks(
-    data: bytes, at: int, decompress: Decompress, size: SchemaSize
-) -> tuple[int, tuple[bytes, ...]]:
+    data: bytes, at: int, decompress: Decompress, schema: Any, size: SchemaSize
+) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
     if size.has_empty_items:  # manifests and lists have none
         raise ValueError("its schema has items that take no bytes")
     sync = _slice(data, at, SYNC_SIZE)
     at += SYNC_SIZE
-    total, parts, room = 0, [], unpacked_bytes()
+    counts, parts, most = [], [], unpacked_bytes()
+    room = most
     while at < len(data):
         count, at = read_long(data, at)
         block, at = _read_bytes(data, at)
         if count < 0 or _slice(data, at, SYNC_SIZE) != sync:
             raise ValueError("a block does not end where it should")
         at += SYNC_SIZE
-        total += count
-        parts.append(decompress(block, room))
-        room -= len(parts[-1])
-        size.check_count(count, len(parts[-1]))
-    return total, tuple(parts)
+        counts.append(count)
+        part = decompress(block, room)
+        parts.append(part)
+        room -= len(part)
+        size.check_count(count, len(part))
+        if size.most_memory(count, len(part)) > most:
+            check_items(plain_schema(schema, {}), part, count, most)
+    return tuple(counts), tuple(parts)
 
 
 def header_bytes(metadata: Mapping[str, str], sync: bytes) -> bytes:

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from icecomb.format.avro.container import SYNC_SIZE, AvroContainer, compact_schema, header_bytes
+from icecomb.format.avro.container import (
+    SYNC_SIZE,
+    AvroContainer,
+    compact_schema,
+    header_bytes,
+    parsed_schema,
+)
 from icecomb.format.avro.encoder import encode_bytes, encode_long, encode_string
+from icecomb.format.avro.schema_size import OBJECT_CELLS, check_items
 from icecomb.format.errors import CorruptFileError, reason_of
 from icecomb.format.input_limit import UNPACKED, unpacked_bytes
 
@@ -74,6 +82,7 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
     """Return whether the records, read under this plain schema, end where the content ends."""
     import fastavro
 
+    check_objects(container, schema)
     content = b"".join(container.blocks)
     body = BytesIO(content)
     try:
@@ -83,6 +92,15 @@ def fits_exactly(container: AvroContainer, schema: Any) -> bool:
     except Exception:  # noqa: BLE001 - bytes of another layout surface as errors of many kinds
         return False
     return body.tell() == len(content)
+
+
+def check_objects(container: AvroContainer, schema: Any) -> None:
+    """Check what any of the records takes as objects of Python, however few bytes it has."""
+    _, size = parsed_schema(container.metadata["avro.schema"])
+    room = unpacked_bytes()
+    for count, block in zip(container.counts, container.blocks, strict=True):
+        if size.most_memory(count, len(block)) * OBJECT_CELLS > room:
+            _check_items(container, schema, block, count)
 
 
 def read_table(
@@ -115,12 +133,43 @@ def read_tables(
         tables = [_of_records(container, schema, fields) for container in containers]
         table = pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
         return table, list(accumulate(counts[:-1], initial=0))
+    if sum(container.most_memory() for container in containers) > unpacked_bytes():
+        return _read_pieces(containers, schema, marked, fields)
     table = _decoded(containers, schema, fields, end_record(schema)[0])
     starts = list(accumulate((count + 1 for count in counts), initial=0))
     texts = table.column(marked)
     if any(texts[start - 1].as_py() != _MARK for start in starts[1:]):
         raise damaged(containers, None)
     return table, starts[:-1]
+
+
+def _read_pieces(
+    containers: Sequence[AvroContainer], schema: Any, marked: str, fields: Sequence[Any]
+) -> tuple[pa.Table, list[int]]:
+    """Implement `read_tables` block by block, until the rows take more memory than the limit."""
+    import pyarrow as pa
+
+    mark = end_record(schema)[0]
+    tables, size = [], 0
+    for container in containers:
+        for piece in _pieces(container):
+            table = _decoded([piece], schema, fields, mark)
+            if table.column(marked)[piece.record_count].as_py() != _MARK:
+                raise damaged([container], None)
+            tables.append(table.slice(0, piece.record_count))
+            size += table.nbytes
+            _check_memory(container, size)
+    counts = [container.record_count for container in containers]
+    return pa.concat_tables(tables).combine_chunks(), list(accumulate(counts[:-1], initial=0))
+
+
+def _pieces(container: AvroContainer) -> Iterator[AvroContainer]:
+    """Yield runs of blocks, which take at most the limit of memory as columns."""
+    _, size = parsed_schema(container.metadata["avro.schema"])
+    blocks = zip(container.counts, container.blocks, strict=True)
+    for run in size.runs(blocks, unpacked_bytes()):
+        counts, parts = zip(*run, strict=True)
+        yield replace(container, record_count=sum(counts), blocks=parts, counts=counts)
 
 
 def _check_room(container: AvroContainer, schema: Any) -> None:
@@ -131,10 +180,23 @@ def _check_room(container: AvroContainer, schema: Any) -> None:
     # as columns, the items of arrays take little more than their bytes
     wanted = container.record_count * _RECORD_BYTES + size * (1 if is_simple(schema) else 16)
     _check_memory(container, max(wanted, size * 8))
-    if is_simple(schema):
-        columns = _decoded([container], schema, schema["fields"], b"").columns
+    if not is_simple(schema):
+        if container.most_memory() * OBJECT_CELLS > unpacked_bytes():
+            content = b"".join(container.blocks)
+            _check_items(container, schema, content, container.record_count)
+        return
+    for piece in _pieces(container):
+        columns = _decoded([piece], schema, schema["fields"], b"").columns
         items = sum(_items(chunk) for column in columns for chunk in column.chunks)
-        _check_memory(container, wanted + items * _ITEM_BYTES)
+        wanted += items * _ITEM_BYTES
+        _check_memory(container, wanted)
+
+
+def _check_items(container: AvroContainer, schema: Any, data: bytes, count: int) -> None:
+    try:
+        check_items(schema, data, count, unpacked_bytes(), OBJECT_CELLS)
+    except (ValueError, IndexError) as error:
+        raise damaged([container], error) from error
 
 
 def _items(array: pa.Array) -> int:

@@ -6,13 +6,15 @@ than any memory holds. And values may take no bytes, so that a file states any n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
 from icecomb.format.avro.varint import read_long
 from icecomb.format.input_limit import FIXED, TYPES, UNPACKED, unpacked_bytes
 
+Block: TypeAlias = tuple[int, bytes]
+"""A block: its number of values, and the values, encoded and uncompressed."""
 _LEAST: Final = {
     "null": 0,
     "boolean": 1,
@@ -25,6 +27,10 @@ _LEAST: Final = {
 }
 _VALUE_BYTES: Final = 256
 """About the memory of a value that takes no bytes in a file."""
+_CELL_BYTES: Final = 64
+"""More than a value of a column takes while columns grow, besides its own bytes."""
+OBJECT_CELLS: Final = 4
+"""How many times that a value takes as one of Python, with its part of a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +41,16 @@ class SchemaSize:
         types: The number of types in it, unions and their branches among them.
         least: The least number of bytes of a value.
         has_empty_items: Whether there are arrays of values that take no bytes.
+        memory: About the most memory of a value in columns, besides its own bytes and the items of
+            its arrays and maps.
+        of_items: The same of a byte of such items; 0 if there are none.
     """
 
     types: int
     least: int
     has_empty_items: bool = False
+    memory: int = _CELL_BYTES
+    of_items: int = 0
 
     def check_count(self, count: int, size: int) -> None:
         """Check the number of values that a block states.
@@ -55,6 +66,28 @@ class SchemaSize:
             raise ValueError(f"a block states {count} records, more than its bytes can hold")
         if count > size and count > most_empty():
             raise ValueError(f"a block states {count} empty records, {_above()}")
+
+    def most_memory(self, count: int, size: int) -> int:
+        """Return about the most memory that values take as columns, whatever they hold.
+
+        Args:
+            count: The number of values.
+            size: The length of the values, in bytes.
+        """
+        return count * self.memory + size * self.of_items
+
+    def runs(self, blocks: Iterable[Block], most: int) -> Iterator[list[Block]]:
+        """Yield runs of adjacent blocks that take at most so much memory, or are one block."""
+        run, rows, length = list[Block](), 0, 0
+        for count, block in blocks:
+            rows += count
+            length += len(block)
+            if run and self.most_memory(rows, length) > most:
+                yield run
+                run, rows, length = [], count, len(block)
+            run.append((count, block))
+        if run:
+            yield run
 
 
 def schema_size(schema: Any) -> SchemaSize:
@@ -80,19 +113,21 @@ def most_empty() -> int:
     return unpacked_bytes() // _VALUE_BYTES
 
 
-def check_empty_items(schema: Any, data: bytes, count: int, most: int) -> None:
-    """Check how many items without bytes some values have in all arrays.
+def check_items(schema: Any, data: bytes, count: int, most: int, cells: int = 1) -> None:
+    """Check how much memory some values take, by how many items are in all arrays and maps.
 
     Args:
         schema: The plain schema of the values.
         data: The values, encoded.
         count: The number of values.
-        most: The most such items.
+        most: The most memory that they may take, in bytes.
+        cells: What to multiply that of a column's value with: 1, or `OBJECT_CELLS`.
 
     Raises:
-        IndexError, ValueError: If there are more, or the bytes are damaged.
+        IndexError, ValueError: If they take more, or the bytes are damaged.
     """
-    walk = _Walk(data, most)
+    walk = _Walk(data, most, cells)
+    walk.take(schema, count)
     for _ in range(count):
         walk.value(schema)
 
@@ -109,7 +144,8 @@ def _size(schema: Any, known: dict[str, SchemaSize | None]) -> SchemaSize:
     if isinstance(schema, list):
         branches = [_size(branch, known) for branch in schema]
         least = min((branch.least for branch in branches), default=0)
-        return _joined(branches, 1 + least)
+        memory = max((branch.memory for branch in branches), default=_CELL_BYTES)
+        return _joined(branches, 1 + least, memory)
     named = "name" in schema
     name = schema["name"].rpartition(".")[2] if named else ""
     before = known.get(name)
@@ -127,27 +163,34 @@ def _of_complex(schema: Any, known: dict[str, SchemaSize | None]) -> SchemaSize:
         if not all(isinstance(field["name"], str) for field in schema["fields"]):
             raise ValueError("a field has no name")
         fields = [_size(field["type"], known) for field in schema["fields"]]
-        return _joined(fields, sum(field.least for field in fields))
-    if kind == "array":
-        items = _size(schema["items"], known)
-        return _joined([items], 1, is_empty=items.least == 0)
-    if kind == "map":
-        return _joined([_size(schema["values"], known)], 1)
+        memory = max(sum(field.memory for field in fields), _CELL_BYTES)
+        return _joined(fields, sum(field.least for field in fields), memory)
+    if kind in ("array", "map"):
+        items = _size(schema["items" if kind == "array" else "values"], known)
+        least, memory = items.least, items.memory
+        if kind == "map":
+            least, memory = least + 1, memory + _CELL_BYTES
+        joined = _joined([items], 1, _CELL_BYTES, is_empty=least == 0)
+        return replace(joined, of_items=max(joined.of_items, memory // max(least, 1)))
     if kind == "fixed":
-        return SchemaSize(1, _fixed(schema["size"]))
+        # a null takes as much as a value
+        return SchemaSize(1, _fixed(schema["size"]), memory=_CELL_BYTES + 3 * schema["size"])
     if kind == "enum":
         return SchemaSize(1, 1)
     return _size(kind, known)
 
 
-def _joined(parts: Iterable[SchemaSize], least: int, *, is_empty: bool = False) -> SchemaSize:
-    types = 1
+def _joined(
+    parts: Iterable[SchemaSize], least: int, memory: int, *, is_empty: bool = False
+) -> SchemaSize:
+    types, of_items = 1, 0
     for part in parts:
         types += part.types
         is_empty = is_empty or part.has_empty_items
+        of_items = max(of_items, part.of_items)
     if types > TYPES.value:
         raise ValueError(f"its schema has more types than the limit ({TYPES})")
-    return SchemaSize(types, least, is_empty)
+    return SchemaSize(types, least, is_empty, memory, of_items)
 
 
 def _fixed(size: Any) -> int:
@@ -165,10 +208,22 @@ def _above() -> str:
 class _Walk:
     """A pass over encoded values that makes nothing of them."""
 
-    def __init__(self, data: bytes, most: int) -> None:
+    def __init__(self, data: bytes, most: int, cells: int) -> None:
         self._data = data
         self._at = 0
         self._left = most
+        self._cells = cells
+        self._sizes: dict[int, SchemaSize] = {}
+
+    def take(self, schema: Any, count: int) -> SchemaSize:
+        """Count the memory of values, and return the size of their schema."""
+        size = self._sizes.get(id(schema))
+        if size is None:
+            size = self._sizes[id(schema)] = _size(schema, {})
+        self._left -= count * (size.memory * self._cells if size.least else _VALUE_BYTES)
+        if self._left < 0:
+            raise ValueError(f"its records and their items are {_above()}")
+        return size
 
     def value(self, schema: Any) -> None:
         """Pass over a value of a plain schema."""
@@ -195,21 +250,21 @@ class _Walk:
             self._advance(_LEAST[kind])
 
     def _items(self, schema: Any) -> None:
-        inner = schema.get("items")
-        is_empty = inner is not None and _size(inner, {}).least == 0
+        is_map = schema["type"] == "map"
+        inner = schema["values" if is_map else "items"]
         while count := self._long():
             if count < 0:
                 count = -count
                 self._long()
-            if is_empty:
-                self._left -= count
-                if self._left < 0:
-                    raise ValueError(f"its arrays have empty items, {_above()}")
+            size = self.take(inner, count)
+            if is_map:
+                self.take("string", count)
+            elif size.least == 0:
                 continue
             for _ in range(count):
-                if inner is None:
+                if is_map:
                     self._advance(self._index())
-                self.value(schema["values"] if inner is None else inner)
+                self.value(inner)
 
     def _index(self) -> int:
         found = self._long()

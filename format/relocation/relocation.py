@@ -26,7 +26,7 @@ from icecomb.format.avro.container import (
     read_header,
 )
 from icecomb.format.avro.encoder import encode_string
-from icecomb.format.avro.records import damaged, fits_exactly, read_records
+from icecomb.format.avro.records import check_objects, damaged, fits_exactly, read_records
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, ValidationError
 from icecomb.format.manifests.manifest import (
     DataFileContent,
@@ -607,6 +607,7 @@ class AvroFile:
         # as decode_manifest: Iceberg Java 1.11 declares `fixed`, and writes `bytes`
         if other != self._plain and not fits_exactly(self._container, self._plain):
             self._plain = other
+        check_objects(self._container, self._plain)
         _, at = read_header(data)
         self._sync = data[at : at + SYNC_SIZE]
 

@@ -378,14 +378,35 @@ def manifest(made: Sound) -> Parser:
         made.manifests,
         lambda data: decode_manifest(data, described),
         AVRO,
-        lambda: shapes(b"\0" * 64),
+        lambda: chain(shapes(b"\0" * 64), empty_bounds(made)),
     )
 
 
 def relocated_manifest(made: Sound) -> Parser:
     return Parser(
-        made.manifests, lambda data: list(AvroRecords(data, "m", ENTRY_NAMES).records), AVRO
+        made.manifests,
+        lambda data: list(AvroRecords(data, "m", ENTRY_NAMES).records),
+        AVRO,
+        lambda: empty_bounds(made),
     )
+
+
+def empty_bounds(made: Sound) -> Iterator[bytes]:
+    """Yield manifests of a file whose bounds are empty pairs: many in one block, and in many."""
+    schema = parse_container(made.manifests[0], "m").schema
+    entry: Any = next(iter(fastavro.reader(BytesIO(made.manifests[0]))))
+    entry["data_file"]["lower_bounds"] = [{"key": 77, "value": b"mark"}]
+    body = BytesIO()
+    fastavro.schemaless_writer(body, schema, entry)
+    mark = encode_long(1) + encode_long(77) + encode_bytes(b"mark") + b"\0"
+    head, tail = body.getvalue().split(mark)
+    metadata = {"avro.schema": json.dumps(schema), "avro.codec": "deflate"}
+    for blocks, pairs in ((1, 40 << 20), (100, 1 << 18)):
+        packer = zlib.compressobj(wbits=-15)
+        parts = (head, encode_long(pairs), bytes(2 * pairs), b"\0", tail)
+        block = b"".join((*map(packer.compress, parts), packer.flush()))
+        one = encode_long(1) + encode_bytes(block) + bytes(16)
+        yield header_bytes(metadata, bytes(16)) + one * blocks
 
 
 def _list(made: Sound) -> bytes:

@@ -24,8 +24,9 @@ from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.avro.encoder import encode_long
 from icecomb.format.avro.records import end_record, is_simple, read_table
 from icecomb.format.avro.schema import plain_schema
-from icecomb.format.avro.schema_size import check_empty_items, most_empty
+from icecomb.format.avro.schema_size import OBJECT_CELLS, Block, check_items
 from icecomb.format.errors import CorruptFileError, IcecombError, UnsupportedError
+from icecomb.format.input_limit import unpacked_bytes
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.parquet.batch_limit import BATCH_BYTES
 from icecomb.format.rows.read.data_file_reader import DataFileReader, reading
@@ -88,7 +89,7 @@ class AvroReader(DataFileReader):
             self._layout = columnar_layout(schema, [f.type for f, _ in self._columns])
             self._plain = plain_schema(schema, {})
             self._end = end_record(self._plain)[0]
-        self._has_empty_items = stream.size.has_empty_items
+        self._size = stream.size
         arrow = pa.schema([f for f, _ in self._columns])
         self.fields: tuple[FileField, ...] = file_fields(arrow, name_mapping, location)
 
@@ -122,20 +123,18 @@ class AvroReader(DataFileReader):
             if wanted.intersection(field.leaves)
         ]
         position = 0
-        for rows, blocks in self._chunks(batch_size):
+        for blocks in self._chunks(batch_size):
             with decoding(self.location):
-                found = self._decoded(rows, blocks, chosen)
+                found = self._decoded(blocks, chosen)
+            rows = found.num_rows
             for start in range(0, rows, batch_size):
                 yield position + start, found.slice(start, batch_size)
             position += rows
         self._compare_rows(position)
 
-    def _chunks(self, batch_size: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield runs of adjacent blocks, uncompressed, each with its row count.
-
-        One has at most `BATCH_BYTES` besides its last block.
-        """
-        rows, size, parts = 0, 0, list[bytes]()
+    def _chunks(self, batch_size: int) -> Iterator[list[Block]]:
+        """Yield runs of adjacent blocks; one has at most `BATCH_BYTES` besides its last block."""
+        rows, size, parts = 0, 0, list[Block]()
         blocks = self._stream().blocks()
         while True:
             with reading(self.location):
@@ -144,12 +143,12 @@ class AvroReader(DataFileReader):
                 break
             rows += block[0]
             size += len(block[1])
-            parts.append(block[1])
+            parts.append(block)
             if rows >= batch_size or size >= BATCH_BYTES:
-                yield rows, parts
+                yield from self._size.runs(parts, unpacked_bytes())
                 rows, size, parts = 0, 0, []
         if rows:
-            yield rows, parts
+            yield from self._size.runs(parts, unpacked_bytes())
 
     def _stream(self) -> ContainerStream:
         """Return a stream of the file from its beginning."""
@@ -157,15 +156,27 @@ class AvroReader(DataFileReader):
             self._source.seek(0)
             return ContainerStream(self._source, self.location)
 
-    def _decoded(self, rows: int, blocks: list[bytes], chosen: list[_Column]) -> pa.RecordBatch:
+    def _decoded(self, blocks: list[Block], chosen: list[_Column]) -> pa.RecordBatch:
         if not chosen:
+            rows = sum(count for count, _ in blocks)
             return pa.record_batch([pa.nulls(rows)], ["_"]).select([])
-        if self._has_empty_items:
-            check_empty_items(self._plain, b"".join(blocks), rows, most_empty())
         if self._layout is not None:
-            found = decoded_columns(self.location, self._layout, rows, blocks, chosen)
+            self._check_memory(blocks, 1)
+            found = decoded_columns(self.location, self._layout, blocks, chosen)
             if found is not None:
                 return found
+        runs = self._size.runs(blocks, unpacked_bytes() // OBJECT_CELLS)
+        return pa.concat_batches([self._of_records(run, chosen) for run in runs])
+
+    def _check_memory(self, blocks: list[Block], cells: int) -> None:
+        rows, data = sum(count for count, _ in blocks), [block for _, block in blocks]
+        most = self._size.most_memory(rows, sum(map(len, data)))
+        if self._size.has_empty_items or most * cells > unpacked_bytes():
+            check_items(self._plain, b"".join(data), rows, unpacked_bytes(), cells)
+
+    def _of_records(self, run: list[Block], chosen: list[_Column]) -> pa.RecordBatch:
+        self._check_memory(run, OBJECT_CELLS)
+        rows, blocks = sum(count for count, _ in run), [block for _, block in run]
         records = self._records(rows + 1, [*blocks, self._end])
         if records.pop() != self._records(1, [self._end])[0]:
             raise CorruptFileError(
@@ -332,8 +343,7 @@ def columnar_layout(schema: Any, kinds: Sequence[pa.DataType]) -> Any:
 def decoded_columns(
     location: str,
     layout: Any,
-    rows: int,
-    blocks: list[bytes],
+    blocks: Sequence[Block],
     chosen: Sequence[tuple[int, pa.Field, Any]],
 ) -> pa.RecordBatch | None:
     """Decode the rows of uncompressed blocks; return None if they are invalid in any way.
@@ -344,7 +354,9 @@ def decoded_columns(
     """
     names = [f"c{number}" for number, *_ in chosen]
     mark, ends = end_record(layout)
-    container = AvroContainer(location, {}, None, rows + 1, (*blocks, mark))
+    counts, parts = zip(*blocks, (1, mark), strict=True)
+    rows = sum(counts) - 1
+    container = AvroContainer(location, {}, None, rows + 1, parts, counts)
     try:
         table = read_table(container, layout, frozenset(names) | _telling(names, ends))
         if table.slice(rows).to_pylist() != [{name: ends[name] for name in table.column_names}]:

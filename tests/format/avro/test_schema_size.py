@@ -13,7 +13,7 @@ from icecomb.format.avro.container import header_bytes, parse_container, plain_f
 from icecomb.format.avro.container_stream import ContainerStream
 from icecomb.format.avro.encoder import encode_bytes, encode_long
 from icecomb.format.avro.schema import avro_schema
-from icecomb.format.avro.schema_size import check_empty_items, schema_size
+from icecomb.format.avro.schema_size import check_items, schema_size
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import FIXED, TYPES, UNPACKED
 from icecomb.format.manifests.manifest_list import manifest_file_type
@@ -179,12 +179,14 @@ def test_empty_items_are_counted_wherever_they_are() -> None:
     head = b"\x02\x01" + bytes(12) + b"\x04ab" + b"abc" + b"\0"
     union, mapped, listed = b"\x02\x0a\0", b"\x02\x02k\x0a\0\0", b"\x03\x08\x0a\0\x0a\0\0"
     data = (head + union + mapped + listed) * 2
-    check_empty_items(every, data, 2, 40)
+    # 40 items without bytes; a text and a list of a map, and two lists, in each of two values
+    most = 2 * schema_size(every).memory + 40 * 256 + 2 * 4 * 64
+    check_items(every, data, 2, most)
     with pytest.raises(ValueError, match=UNPACKED.name):
-        check_empty_items(every, data, 2, 39)
+        check_items(every, data, 2, most - 1)
     for damaged in (data[:-1], head + b"\x06" + data):
         with pytest.raises((ValueError, IndexError)):
-            check_empty_items(every, damaged, 2, 40)
+            check_items(every, damaged, 2, most)
 
 
 @pytest.mark.parametrize("count", [1 << 40, 3])

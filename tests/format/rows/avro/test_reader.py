@@ -309,3 +309,32 @@ def test_blocks_of_long_rows_are_read_in_small_batches(tmp_path, monkeypatch):
         fastavro.writer(out, schema, [{"text": "a" * 600}] * 10, sync_interval=1)
     found = reader.AvroReader(FileIO(), str(path)).batches([0], [0], 1 << 18)
     assert [(at, len(batch)) for at, batch in found] == [(at, 2) for at in range(0, 10, 2)]
+
+
+LISTS = record("r", field("l", {"type": "array", "items": "boolean", "element-id": 2}, 1))
+STATES = field("s", {"type": "enum", "name": "e", "symbols": ["a"]}, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "room", "lengths", "small"),
+    [((), "16", [1, 1], "10"), ((STATES,), "55", [2], "40")],
+    ids=["columns", "rows"],
+)
+def test_a_block_has_as_many_items_as_there_is_memory_for(
+    tmp_path, monkeypatch, more, room, lengths, small
+):
+    schema = {**LISTS, "fields": [*LISTS["fields"], *more]}
+    row = encode_long(200_000) + bytes(200_001 + len(more))
+    path = tmp_path / "lists.avro"
+    path.write_bytes(packed(schema, "deflate", [(1, row)] * 2))
+
+    def read():
+        batches = reader.AvroReader(FileIO(), str(path)).batches([0, 1], [0], 9)
+        return [len(batch) for _, batch in batches]
+
+    assert read() == [2]
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", room)
+    assert read() == lengths
+    monkeypatch.setenv("ICECOMB_MAX_UNPACKED_MIB", small)
+    with pytest.raises(CorruptFileError, match=r"records and their items are more .*UNPACKED_MIB"):
+        read()
