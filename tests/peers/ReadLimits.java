@@ -11,8 +11,11 @@ import java.util.stream.Collectors;
 import org.apache.avro.Schema;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
 import org.icecomb.spark.convert.Schemas;
 import org.icecomb.spark.planner.Protocol.DeleteFile;
 
@@ -30,7 +33,12 @@ final class ReadLimits {
         answer =
             switch (asked[0]) {
               case "schema" -> schema(asked[2]);
-              case "avro", "parquet" -> file(asked[0], asked[1], Path.of(asked[2]));
+              case "avro", "parquet" ->
+                  file(asked[0], DataTypes.StringType, asked[1], Path.of(asked[2]));
+              case "lists" ->
+                  file(
+                      "avro", DataTypes.createArrayType(DataTypes.LongType), asked[1],
+                      Path.of(asked[2]));
               default -> vector(asked[1], asked[2]);
             };
       } catch (Exception | StackOverflowError | OutOfMemoryError e) {
@@ -48,12 +56,12 @@ final class ReadLimits {
   }
 
   /** Reads the columns {@code id} and {@code a} of a file with a stated number of rows. */
-  private static String file(String format, String rows, Path file) throws Exception {
+  private static String file(String format, DataType a, String rows, Path file) throws Exception {
     StructType columns =
         Schemas.struct(
             List.of(
                 Schemas.withId("id", DataTypes.LongType, 1),
-                Schemas.withId("a", DataTypes.StringType, 2)));
+                Schemas.withId("a", a, 2)));
     Configuration hadoop = new Configuration();
     ReadSettings.configure(hadoop, SQLConf.get());
     FileRequest request =
@@ -65,7 +73,13 @@ final class ReadLimits {
     try (FormatReader reader = FormatReader.open(request)) {
       while (reader.next()) {
         for (int i = 0; i < reader.rows(); i++) {
-          found.append(reader.column(1) == null ? "" : reader.column(1).getUTF8String(i) + " ");
+          ColumnVector column = reader.column(1);
+          found.append(
+              column == null
+                  ? ""
+                  : a instanceof ArrayType
+                      ? column.getArray(i).numElements() + " "
+                      : column.getUTF8String(i) + " ");
         }
       }
     }

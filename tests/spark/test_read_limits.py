@@ -88,6 +88,18 @@ FILES = [
     (avro(number(1) + sized(number(1) + number(HUGE)), fields=COLUMNS), 1, "IOException: a value"),
     (avro(number(1 << 60) + sized(b"")), 3, "IOException: .* has 6 rows, its manifest says 3"),
 ]
+LISTS = [{"name": "a", "type": {"type": "array", "items": "long"}, "field-id": 2}]
+LONG_LISTS = [
+    (3, "3 $"),
+    (20 << 20, "IOException: There is no memory for what .* more memory[.]$"),
+]
+
+
+def lists(items: int) -> bytes:
+    """A file of one list of zeros, of which a thousand take a byte."""
+    packer = zlib.compressobj(wbits=-15)
+    block = packer.compress(number(items) + bytes(items + 1)) + packer.flush()
+    return avro(number(1) + sized(block), codec=b"deflate", fields=LISTS)
 
 
 def page_of_two_gigabytes(file: Path) -> None:
@@ -119,6 +131,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for place, (data, count, _) in enumerate(FILES):
         (folder / f"{place}.avro").write_bytes(data)
         lines.append(f"avro {count} {folder}/{place}.avro")
+    for items, _ in LONG_LISTS:
+        (folder / f"{items}.lists").write_bytes(lists(items))
+        lines.append(f"lists 1 {folder}/{items}.lists")
     page_of_two_gigabytes(folder / "page.parquet")
     lines.append(f"parquet 19000 {folder}/page.parquet")
     done = subprocess.run(
@@ -130,12 +145,13 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES) + 1))
+@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES + LONG_LISTS) + 1))
 def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
     expected: list[Any] = [
         *SCHEMAS,
         *VECTORS,
         *FILES,
+        *LONG_LISTS,
         ["IOException: There is no memory for what .* more memory[.]$"],
     ]
     assert re.match(expected[number][-1], answers[number]), answers[number]

@@ -30,6 +30,12 @@ record ContainedReader(FormatReader reader, FileRequest request) implements Form
       return reader.next();
     } catch (OutOfMemoryError e) {
       throw error(request, e);
+    } catch (RuntimeException e) {
+      // of a vector that has no room for the items of lists, or texts
+      if (e.getCause() instanceof OutOfMemoryError cause) {
+        throw error(request, cause);
+      }
+      throw e;
     }
   }
 
