@@ -5,13 +5,14 @@ Tables do not reach the defaults. An environment variable of the name sets anoth
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from icecomb.format.errors import ConfigurationError, SchemaError
 
@@ -83,6 +84,19 @@ def unpacked_bytes() -> int:
 def too_large(limit: InputLimit = UNPACKED) -> str:
     """Return the reason for refusing data that are larger when unpacked."""
     return f"it is unpacked to more than the limit ({limit})"
+
+
+def bounded_json(text: str | bytes) -> Any:
+    """Return the value of JSON that others wrote.
+
+    Raises:
+        ValueError: If it is not JSON, or asks for too much; see `check_json`.
+    """
+    check_json(text.encode() if isinstance(text, str) else text)
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode())
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
 
 
 def check_json(text: bytes) -> None:

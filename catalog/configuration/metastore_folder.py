@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 import os
 import re
@@ -39,6 +38,7 @@ from icecomb.catalog.configuration.warehouse import (
     warehouse_text,
 )
 from icecomb.format.errors import ConfigurationError, FileAlreadyExistsError, MetastoreError
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.private_path import make_private, open_part
 from icecomb.format.process import is_alive, is_own
 from icecomb.format.storage.delegation_token import DelegationToken, find_token, token_file
@@ -315,7 +315,7 @@ def _is_at(port: int, server: RunningMetastore | None) -> bool:
 
 def _announced(state: Path) -> RunningMetastore | None:
     try:
-        found = json.loads(state.read_bytes())
+        found = bounded_json(state.read_bytes())
         # A server of the first version, which admits everybody, stores its name as a token.
         name = found["name"] if "name" in found else found["token"]
         pid, port = int(found["pid"]), int(found["port"])

@@ -26,6 +26,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.shell_command import shell_command
 
 if TYPE_CHECKING:
@@ -192,10 +193,8 @@ def _same(key: str, old: str | None, new: str | None) -> bool:
         return True
     if old is None or new is None or key not in _JSON:
         return False
-    import json
-
-    with suppress(ValueError):
-        return bool(json.loads(old) == json.loads(new))
+    with suppress(ValueError, RecursionError):
+        return bool(bounded_json(old) == bounded_json(new))
     return False
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from icecomb.format.errors import CorruptFileError, NoSuchFileError, UnsupportedError, reason_of
-from icecomb.format.input_limit import check_json
+from icecomb.format.input_limit import bounded_json
 
 if TYPE_CHECKING:
     from icecomb.format.storage.file_io import FileIO
@@ -233,8 +232,7 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
     """Read a snapshot file, or a tag; `NoSuchFileError` if it may have just expired."""
     try:
         data = io.read(location)
-        check_json(data)
-        raw = json.loads(data)
+        raw = bounded_json(data)
         version = raw.get("version") or 1
         if version not in range(1, _NEWEST_VERSION + 1):
             raise UnsupportedError(

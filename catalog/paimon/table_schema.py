@@ -11,7 +11,7 @@ from typing import Any, Final
 from icecomb.catalog.paimon.data_type import DataField, DataType, RowType, children, nested_fields
 from icecomb.catalog.paimon.type_parser import field_from_json
 from icecomb.format.errors import CorruptFileError, SchemaError, UnsupportedError
-from icecomb.format.input_limit import check_json
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.spec.values.json_object import extra_field, unknown_members
 
 CURRENT_VERSION: Final = 3
@@ -113,9 +113,8 @@ def read_table_schema(
 ) -> TableSchema:
     """Read a schema file, whose content must state `schema_id`, the number in the file's name."""
     try:
-        check_json(data.encode() if isinstance(data, str) else data)
-        raw = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        raw = bounded_json(data)
+    except ValueError as error:
         raise CorruptFileError(
             f"{location} is truncated or not JSON: {error}",
             hint="Restore this schema file from a backup; files written with it need it.",

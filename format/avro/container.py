@@ -29,7 +29,7 @@ from icecomb.format.errors import (
 from icecomb.format.input_limit import (
     TOO_DEEP,
     UNPACKED,
-    check_json,
+    bounded_json,
     decompressed,
     too_large,
     unpacked_bytes,
@@ -127,8 +127,7 @@ def parsed_schema(text: bytes) -> tuple[Any, SchemaSize]:
     Raises:
         ValueError, RecursionError: If it is not a schema, or one beyond a limit.
     """
-    check_json(text)
-    schema = json.loads(text)
+    schema = bounded_json(text)
     return schema, schema_size(schema)
 
 

@@ -7,7 +7,6 @@ Inheritance), before any filter leaves entries out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +26,7 @@ from icecomb.format.avro.container import (
 from icecomb.format.avro.records import fits_exactly, read_tables
 from icecomb.format.avro.schema import from_avro, iceberg_type
 from icecomb.format.errors import CorruptFileError, IcecombError, SchemaError, reason_of
-from icecomb.format.input_limit import check_json
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.manifests.columns import (
     ENTRY_COLUMNS,
     FILE_COLUMNS,
@@ -196,8 +195,7 @@ def manifest_schema(data: bytes) -> Schema | None:
     """Return the table schema a manifest was written with; None if missing or unreadable."""
     try:
         metadata, _ = read_header(data)
-        check_json(metadata["schema"])
-        return Schema.from_json(json.loads(metadata["schema"]))
+        return Schema.from_json(bounded_json(metadata["schema"]))
     except (IcecombError, ValueError, LookupError, TypeError, AttributeError):
         return None
 

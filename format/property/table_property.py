@@ -6,13 +6,13 @@ belong to other programs and may have any value.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from icecomb.format.errors import ConfigurationError, IcecombError, ValidationError
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.property.property import (
     Property,
     choice,
@@ -73,7 +73,7 @@ def _is_metrics_mode(said: str) -> bool:
 
 
 def _folders(said: str) -> tuple[str, ...]:
-    found = json.loads(said)
+    found = bounded_json(said)
     if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
         raise ValueError(said)
     return tuple(found)

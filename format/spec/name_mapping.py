@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from icecomb.format.errors import CorruptFileError, SchemaError
-from icecomb.format.input_limit import TOO_DEEP, check_json
+from icecomb.format.input_limit import TOO_DEEP, bounded_json
 from icecomb.format.spec.schema import children
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ class NameMapping:
             CorruptFileError: If it is not a name mapping.
         """
         try:
-            if isinstance(raw, str):
-                check_json(raw.encode())
-            items = json.loads(raw) if isinstance(raw, str) else raw
+            items = bounded_json(raw) if isinstance(raw, str) else raw
             return cls(_fields(items))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             reason = TOO_DEEP if isinstance(error, RecursionError) else f"{error!r}"

@@ -24,7 +24,7 @@ from icecomb.format.errors import (
     ValidationError,
     reason_of,
 )
-from icecomb.format.input_limit import TOO_DEEP
+from icecomb.format.input_limit import TOO_DEEP, bounded_json
 from icecomb.format.property.table_property import (
     METADATA_CODEC,
     VIEW_DROP_DIALECT,
@@ -432,7 +432,7 @@ def _checked_bytes(metadata: ViewMetadata) -> bytes:
 def view_from_json(raw: bytes | str, where: str = "view metadata") -> ViewMetadata:
     """Read the text of a view's metadata file; an error names the invalid field."""
     try:
-        metadata = _metadata(json.loads(raw))
+        metadata = _metadata(bounded_json(raw))
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}: {error.message}", hint=error.hint, path=where) from None
     except (

@@ -22,6 +22,7 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.expressions.expression import AlwaysTrue
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.lru import Lru
 from icecomb.format.manifests.manifest import ManifestContent
 from icecomb.format.manifests.manifest_list import read_manifests
@@ -509,7 +510,7 @@ class StreamOffset:
     def parse(cls, text: str) -> StreamOffset:
         """Parse an offset of an Iceberg table."""
         try:
-            raw = json.loads(text)
+            raw = bounded_json(text)
             version = raw["version"]
             fields = raw["snapshot_id"], raw["position"], raw["scan_all_files"]
         except (ValueError, KeyError, TypeError):

@@ -64,7 +64,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
     reason_of,
 )
-from icecomb.format.input_limit import check_json, whole_number
+from icecomb.format.input_limit import bounded_json, whole_number
 from icecomb.format.rows.parquet.own_table import OwnTable
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus, create_own
@@ -175,7 +175,7 @@ class Journal:
         with suppress(NoSuchFileError):
             data = self.io.read(f"{self.location}/{_DIGESTS}")
             if _sha256(data) == digest:
-                told = json.loads(data)
+                told = bounded_json(data)
                 if (told["id"], told["files"][_JOURNAL]) == (self.migration_id, self.body):
                     return replace(self, digests=told["files"])
         return None
@@ -667,9 +667,8 @@ def _page_name(number: int) -> str:
 
 def _parsed(data: bytes, location: str) -> dict[str, Any]:
     try:
-        check_json(data)
-        raw = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        raw = bounded_json(data)
+    except ValueError as error:
         raise CorruptFileError(
             f"{location} is not JSON: {reason_of(error)}",
             hint="Restore the journal from a backup.",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +43,7 @@ from icecomb.format.errors import (
     MigrationError,
     NoSuchFileError,
 )
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.property.table_property import HIVE_ENGINE, INTEROP, PARTITION_OVERWRITE_MODE
 from icecomb.format.spec.metadata import DEFAULT_FORMAT_VERSION
@@ -399,10 +398,11 @@ def named_tables(view: HiveTable) -> set[tuple[str, str]]:
 
 def _of_trino(encoded: str, default: str) -> tuple[str, str]:
     try:
-        raw = json.loads(base64.b64decode(encoded))
-        return str(raw["originalSql"]), str(raw.get("schema") or default)
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
+        raw = bounded_json(base64.b64decode(encoded))
+        text, schema = raw["originalSql"], raw.get("schema") or default
+    except (ValueError, KeyError, TypeError, AttributeError):
         return "", default
+    return (text, schema) if isinstance(text, str) and isinstance(schema, str) else ("", default)
 
 
 def _names(text: str) -> Iterator[tuple[list[str], bool]]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.source.source import provider_of, said_of
+from icecomb.format.avro.container import parsed_schema
 from icecomb.format.errors import IcecombError, ValidationError
 from icecomb.format.storage.file_io import FileIO
 
@@ -87,11 +88,11 @@ def reading_schema(declared: AvroSchema | None, table: HiveTable) -> AvroSchema 
 
 def _parsed(text: str, where: str) -> AvroSchema:
     try:
-        raw = json.loads(text)
+        raw, _ = parsed_schema(text.encode())
         fields = tuple(raw["fields"])
         if all(isinstance(field["name"], str) for field in fields):
             return AvroSchema(fields)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise ValidationError(f"{where} is not an Avro record", hint=f"Correct {where} in Hive.")
 

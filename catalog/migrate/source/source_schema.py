@@ -16,7 +16,7 @@ from typing import Any
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable
 from icecomb.catalog.migrate.source.hive_type import NarrowType, Path, parse_hive_type
 from icecomb.catalog.migrate.source.spark_type import parse_spark_field, spark_schema
-from icecomb.format.errors import IcecombError, UnsupportedError
+from icecomb.format.errors import IcecombError
 from icecomb.format.spec.partition import PartitionSpec, identity_spec
 from icecomb.format.spec.schema import Schema, assign_fresh_schema_ids, children, with_children
 from icecomb.format.spec.types import IcebergType, NestedField
@@ -91,7 +91,7 @@ def _field(
         return NestedField(0, column.name, plain.type, doc=doc), plain.notes
     try:
         field, notes = parse_spark_field(recorded, timestamp=timestamp)
-    except (UnsupportedError, KeyError):
+    except IcecombError:
         return NestedField(0, column.name, plain.type, doc=doc), plain.notes
     if _shape(field.field_type) != _shape(plain.type):
         note = f"{column.type} in the metastore counts, not {field.field_type} as Spark recorded"

@@ -7,14 +7,15 @@ Hive lowercases column names; Spark keeps the true spelling in the table paramet
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from itertools import takewhile
+from typing import Any, Final, cast
 
 from icecomb.catalog.migrate.source.hive_type import Converted, parse_hive_type
 from icecomb.format.errors import IcecombError, UnsupportedError, ValidationError
+from icecomb.format.input_limit import bounded_json, one_level, whole_number
 from icecomb.format.spec.types import (
     IcebergType,
     ListType,
@@ -35,21 +36,40 @@ def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
     """Return Spark's schema of a table, decoded from its parameters; None if there is none."""
     text = parameters.get(_KEY)
     if text is None and (count := parameters.get(f"{_KEY}.numParts")):
-        parts = [parameters.get(f"{_KEY}.part.{index}") for index in range(int(count))]
-        if None in parts:
+        wanted = whole_number(count)
+        parts = takewhile(
+            lambda part: part is not None,
+            (parameters.get(f"{_KEY}.part.{index}") for index in range(wanted or 0)),
+        )
+        found = [part for part in parts if part is not None]
+        if len(found) != wanted:
             raise ValidationError(
                 "a part of the table parameter spark.sql.sources.schema is missing"
             )
-        text = "".join(part for part in parts if part is not None)
+        text = "".join(found)
     if not text:
         return None
     try:
-        raw = json.loads(text)
+        raw = bounded_json(text)
     except ValueError as error:
         raise ValidationError("the table parameter spark.sql.sources.schema is not JSON") from error
-    if not isinstance(raw, dict) or raw.get("type") != "struct":
+    if not _is_struct(raw):
         raise ValidationError("the table parameter spark.sql.sources.schema is not a schema")
-    return raw
+    return cast("dict[str, Any]", raw)
+
+
+def _is_struct(raw: Any) -> bool:
+    return (
+        isinstance(raw, dict)
+        and raw.get("type") == "struct"
+        and isinstance(raw.get("fields"), list)
+        and all(
+            isinstance(field, dict)
+            and isinstance(field.get("name"), str)
+            and isinstance(field.get("metadata") or {}, dict)
+            for field in raw["fields"]
+        )
+    )
 
 
 def collations(parameters: Mapping[str, str]) -> list[str]:
@@ -78,7 +98,7 @@ def parse_spark_field(
     converted = (
         parse_hive_type(declared, timestamp=timestamp)
         if isinstance(declared, str)
-        else parse_spark_type(raw["type"], timestamp=timestamp)
+        else parse_spark_type(raw.get("type"), timestamp=timestamp)
     )
     doc = metadata.get("comment")
     return NestedField(0, raw["name"], converted.type, doc=doc), converted.notes
@@ -97,20 +117,23 @@ def parse_spark_type(raw: Any, *, timestamp: str) -> Converted:
     notes: list[str] = []
 
     def inner(part: Any) -> IcebergType:
-        converted = parse_spark_type(part, timestamp=timestamp)
+        with one_level():
+            converted = parse_spark_type(part, timestamp=timestamp)
         notes.extend(converted.notes)
         return converted.type
 
-    kind = raw.get("type")
+    kind = raw.get("type") if isinstance(raw, dict) else raw
     result: IcebergType
     if kind == "array":
-        result = ListType(0, inner(raw["elementType"]))
+        result = ListType(0, inner(raw.get("elementType")))
     elif kind == "map":
-        result = MapType(0, inner(raw["keyType"]), 0, inner(raw["valueType"]))
-    elif kind == "struct":
-        pairs = [parse_spark_field(part, timestamp=timestamp) for part in raw["fields"]]
+        result = MapType(0, inner(raw.get("keyType")), 0, inner(raw.get("valueType")))
+    elif _is_struct(raw):
+        with one_level():
+            pairs = [parse_spark_field(part, timestamp=timestamp) for part in raw["fields"]]
         notes.extend(note for _, some in pairs for note in some)
         result = StructType(tuple(nested for nested, _ in pairs))
     else:
-        raise UnsupportedError(f"Spark type {kind} has no equal in Iceberg")
+        told = f"type {kind}" if isinstance(kind, str) else "a type of an unknown form"
+        raise UnsupportedError(f"Spark has {told}, which has no equal in Iceberg")
     return Converted(result, tuple(dict.fromkeys(notes)))

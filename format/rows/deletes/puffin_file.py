@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from icecomb.format.avro.container import damage_of, unpacked
 from icecomb.format.errors import CorruptFileError, UnsupportedError, ValidationError
-from icecomb.format.input_limit import check_json, unpacked_bytes
+from icecomb.format.input_limit import bounded_json, unpacked_bytes
 
 _MAGIC: Final = b"PFA1"
 _TRAILER: Final = struct.Struct("<i4s4s")
@@ -189,8 +189,7 @@ class PuffinReader:
         payload = self._content[start:end]
         if flags == _PACKED_FOOTER:
             payload = unpacked(payload, "lz4", unpacked_bytes())
-        check_json(payload)
-        return dict(json.loads(payload))
+        return dict(bounded_json(payload))
 
     def _damaged(self, why: str) -> CorruptFileError:
         return CorruptFileError(

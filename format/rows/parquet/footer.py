@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.manifests.manifest import FileFormat
 from icecomb.format.rows.values.arrow_projection import FileField
 from icecomb.format.rows.values.data_metrics import (
@@ -104,7 +104,7 @@ def _spark_lengths(schema: bytes) -> Mapping[str, int]:
     """Return the lengths of the `varchar` and `char` columns in Spark's schema of a file."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         told = (
-            (f["name"], f["metadata"].get(_SPARK_TEXT, "")) for f in json.loads(schema)["fields"]
+            (f["name"], f["metadata"].get(_SPARK_TEXT, "")) for f in bounded_json(schema)["fields"]
         )
         known = ((name, _SPARK_LENGTH.fullmatch(text)) for name, text in told)
         return {name: int(length[1]) for name, length in known if length}

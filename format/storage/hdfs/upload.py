@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import selectors
 import socket
 import time
@@ -12,6 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.property.property import one_line
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.output_stream import Upload
@@ -126,7 +126,7 @@ class HdfsUpload(Upload):
             raise self._broken(error) from error
         if reply.status != HTTPStatus.CREATED:
             try:
-                remote = json.loads(body)["RemoteException"]
+                remote = bounded_json(body)["RemoteException"]
                 exception, message = remote["exception"], remote["message"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 exception, message = f"HTTP {reply.status}", reply.reason

@@ -8,7 +8,6 @@ page has status 200, too. Source: Hadoop's WebHDFS REST API.
 
 from __future__ import annotations
 
-import json
 import logging
 import operator
 import posixpath
@@ -24,7 +23,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.holding import is_interrupt
-from icecomb.format.input_limit import UNPACKED, unpacked_bytes
+from icecomb.format.input_limit import UNPACKED, bounded_json, unpacked_bytes
 from icecomb.format.log_filter import hide_secrets
 from icecomb.format.property.property import one_line, without_secrets
 from icecomb.format.storage.file_system import state_unknown
@@ -637,7 +636,7 @@ def transfer_address(node: str, name_node_info: dict[str, Any]) -> str:
         name_node_info: The bean `NameNodeInfo` of a name node or router.
     """
     try:
-        nodes = json.loads(name_node_info.get("LiveNodes", "{}"))
+        nodes = bounded_json(name_node_info.get("LiveNodes", "{}"))
         host, _, port = node.rpartition(":")
         for name, found in nodes.items():
             webs = {found.get("infoAddr", ""), found.get("infoSecureAddr", "")}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError, ValidationError
+from icecomb.format.input_limit import bounded_json
 from icecomb.format.storage.file_system import exists_already, is_missing
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
@@ -213,7 +214,7 @@ class GoogleClient(RestClient):
         def once() -> None:
             found = self.ask_once("DELETE", url, location, "delete", params=self.payer)
             if found.status_code != 204:
-                json.loads(found.content)  # emulators answer in JSON, a login page does not
+                bounded_json(found.content)  # emulators answer in JSON, a login page does not
 
         self.answered("delete", location, once)
 
@@ -464,7 +465,7 @@ def _said(
         value: Expected value of it; another value means a response to another request.
     """
     with parsed(verb, location):
-        found: Any = json.loads(response.content)
+        found: Any = bounded_json(response.content)
     if not isinstance(found, dict) or name not in found or (value and found[name] != value):
         raise torn(verb, location, name)
     return found
@@ -473,7 +474,7 @@ def _said(
 def _reason(response: Response) -> tuple[str, bool]:
     """Return the reason in one line, and whether it is in JSON, as the store's are."""
     try:
-        found: Any = json.loads(response.content)
+        found: Any = bounded_json(response.content)
         text, in_json = str(found["error"]["message"]), True
     except (ValueError, KeyError, TypeError, RecursionError):
         text, in_json = response.content.decode(errors="replace"), False
