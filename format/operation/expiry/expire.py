@@ -216,6 +216,10 @@ class ExpireSnapshots(PendingUpdate):
         found = self._unreachable(self._base, after)
         try:
             found.files = still_unreachable(self._io, found.files, None, (), self._others)
+            if self._files:
+                left = left_files(self._io, after, self._own(self._base), self._others)
+                more = without(left, frozenset(found.files.files))
+                found.files = Deleted(found.files).joined(Deleted(more)).files
         except (IcecombError, OSError) as error:
             found.files = UnreachableFiles()
             found.problem = f"It is unknown which files are needed: {reason_of(error)}"
@@ -532,6 +536,28 @@ def collect_left(
 ) -> Deleted:
     """Delete the files on lists of runs that ended, unless this or another table needs them."""
     done = Deleted()
+    for location, files in _left(io, metadata, own, others):
+        found = delete_garbage(io, files)
+        if not found.failed:
+            delete_list(io, location)
+        done = done.joined(found)
+    return done
+
+
+def left_files(
+    io: FileIO, metadata: TableMetadata, own: OwnFolders, others: OtherTables | None = None
+) -> UnreachableFiles:
+    """Return what `collect_left` would delete, each file once."""
+    found = Deleted()
+    for _, files in _left(io, metadata, own, others):
+        found = found.joined(Deleted(without(files, frozenset(found.files.files))))
+    return found.files
+
+
+def _left(
+    io: FileIO, metadata: TableMetadata, own: OwnFolders, others: OtherTables | None
+) -> Iterator[tuple[str, UnreachableFiles]]:
+    """Yield the lists of runs that ended, each with its files that are there and not needed."""
     lists = [*_abandoned(io, metadata)]
     elsewhere = own.outside(lists) if lists else ()
     for location in (one for one in lists if one not in elsewhere):
@@ -539,17 +565,12 @@ def collect_left(
             files = _read_list(io, location, metadata)
         except NoSuchFileError:
             continue  # another run was first
-        except CorruptFileError:
-            delete_list(io, location)
+        except CorruptFileError as error:
+            _LOG.warning("%s; it stays, and nothing in it is deleted", error.message)
             continue
-        if files is None:
-            continue
-        files = without(files, own.outside(files.files))
-        found = delete_garbage(io, _present(io, still_unreachable(io, files, metadata, (), others)))
-        if not found.failed:
-            delete_list(io, location)
-        done = done.joined(found)
-    return done
+        if files is not None:
+            files = without(files, own.outside(files.files))
+            yield location, _present(io, still_unreachable(io, files, metadata, (), others))
 
 
 def without(files: UnreachableFiles, gone: frozenset[str]) -> UnreachableFiles:
@@ -610,7 +631,7 @@ def _read_list(io: FileIO, location: str, metadata: TableMetadata) -> Unreachabl
                 found[kind].append(name)
     except (ValueError, KeyError) as error:
         raise CorruptFileError(
-            f"{location} is not a list of files to delete: {error}",
+            f"{location} is not a list of icecomb's of files to delete: {error}",
             hint="Delete it; remove_orphan_files finds what it named.",
             path=location,
         ) from error

@@ -339,7 +339,9 @@ def test_a_list_in_a_copied_folder_names_files_of_the_original(
         table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
 
 
-def test_a_damaged_list_is_removed_and_other_files_are_left_alone(table: Table) -> None:
+def test_a_damaged_list_and_other_files_are_left_alone(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = Path(table.location()) / "metadata"
     damaged = folder / "icecomb-gc-00000000-0000-0000-0000-000000000000.parquet"
     other = folder / "icecomb-gc-notes.parquet"
@@ -347,12 +349,14 @@ def test_a_damaged_list_is_removed_and_other_files_are_left_alone(table: Table) 
         path.write_bytes(b"PAR1")
         os.utime(path, (time.time() - 3600,) * 2)
     table.maintenance.expire_snapshots().commit()
-    assert not damaged.exists()
+    assert damaged.exists()
     assert other.exists()
+    assert f"{damaged.name} is not a list of icecomb's of files to delete" in caplog.text
+    assert other.name not in caplog.text
 
 
 @pytest.mark.parametrize("names", [["x"] * 100_000, [None]])
-def test_a_list_that_names_no_files_is_removed(table: Table, names: list[str | None]) -> None:
+def test_a_list_that_names_no_files_is_left_alone(table: Table, names: list[str | None]) -> None:
     """Equal rows take no bytes: a list of a kilobyte would be gigabytes of names."""
     path = (
         Path(table.location()) / "metadata/icecomb-gc-00000000-0000-0000-0000-000000000000.parquet"
@@ -364,7 +368,31 @@ def test_a_list_that_names_no_files_is_removed(table: Table, names: list[str | N
     os.utime(path, (time.time() - 3600,) * 2)
     own = OwnFolders([table.location()], table.metadata, {})
     assert collect_left(table.io, table.metadata, own) == Deleted()
-    assert not path.exists()
+    assert path.exists()
+
+
+def test_a_dry_run_counts_the_files_that_earlier_runs_left(table: Table, monkeypatch: Any) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        applies(patch, die)
+        with pytest.raises(KeyboardInterrupt):
+            table.maintenance.expire_snapshots().older_than(LATER).commit()
+    (path,) = lists(table)
+    left = Path(table.location()) / "data/left.parquet"
+    left.write_bytes(b"rows")
+    facts = {"table-uuid": str(table.metadata.table_uuid), "table-location": table.location()}
+    names = [*pq.read_table(path)["location"].to_pylist(), str(left), f"{left}.gone"]
+    listed = pa.table({"location": names, "kind": ["data_files"] * len(names)})
+    pq.write_table(listed.replace_schema_metadata(facts), path)
+    os.utime(path, (time.time() - 3600,) * 2)
+    plan = table.maintenance.expire_snapshots().older_than(LATER).plan()
+    assert left.exists()
+    done = table.maintenance.expire_snapshots().older_than(LATER).commit()
+    assert done == plan
+    assert not left.exists()
+    assert lists(table) == []
 
 
 def test_a_transaction_that_is_given_up_leaves_no_list(table: Table) -> None:
