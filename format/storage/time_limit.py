@@ -27,7 +27,7 @@ _PIECE: Final = 1 << 20
 """Bytes after which the time limit starts again: long files may take longer than the limit."""
 
 
-class Pace:
+class SendLimit:
     """The time that a server may take for what is sent to it: its timeout for each MiB.
 
     Only the time counts in which it is waited for, however many calls send the bytes.
@@ -165,13 +165,13 @@ class _Timed(io.RawIOBase):
 
 
 class PacedConnection(http.client.HTTPConnection):
-    """A connection whose requests are sent within a `Pace`."""
+    """A connection whose requests are sent within a `SendLimit`."""
 
-    _pace = Pace()
+    _pace = SendLimit()
 
     def putrequest(self, *request: Any, **options: Any) -> None:
         """Begin a request, and its time."""
-        self._pace = Pace()
+        self._pace = SendLimit()
         super().putrequest(*request, **options)
 
     def send(self, data: Any) -> None:

@@ -15,7 +15,7 @@ from icecomb.format.input_limit import bounded_json
 from icecomb.format.property.property import one_line
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.output_stream import Upload
-from icecomb.format.storage.time_limit import Pace, TimedResponse
+from icecomb.format.storage.time_limit import SendLimit, TimedResponse
 
 if TYPE_CHECKING:
     import ssl
@@ -51,7 +51,7 @@ class HdfsUpload(Upload):
         )
         self._connection.response_class = TimedResponse
         self._timeout_s = timeout_s
-        self._pace = Pace()
+        self._pace = SendLimit()
         self._events = selectors.DefaultSelector()
         try:
             self._connection.putrequest("PUT", target, skip_accept_encoding=True)
