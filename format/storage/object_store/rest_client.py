@@ -65,7 +65,10 @@ class Signer(ABC):
 
 
 def limited_session() -> Session:
-    """Return a session for a library that gets credentials: answers end, in time and in bytes."""
+    """Return a session for a library that gets credentials: answers end, in time and in bytes.
+
+    What is asked without TLS is the machine itself: it is behind no proxy, which would get them.
+    """
 
     def sent(request: PreparedRequest) -> PreparedRequest:
         hide_secrets(*_LOGGERS)
@@ -81,7 +84,7 @@ def limited_session() -> Session:
 
     # requests calls the hook before it reads the rest
     hide_secrets(*_LOGGERS)
-    session = _timed_session()
+    session = _timed_session(plain_by_proxy=False)
     session.auth = sent
     session.hooks["response"].append(read)
     # what is sent to get credentials is for one host
@@ -89,11 +92,16 @@ def limited_session() -> Session:
     return session
 
 
-def _timed_session(**pool: Any) -> Session:
+def _timed_session(*, plain_by_proxy: bool = True, **pool: Any) -> Session:
     from requests import Session
     from requests.adapters import HTTPAdapter
 
     class Adapter(HTTPAdapter):
+        def send(self, request: PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
+            if not plain_by_proxy and str(request.url).startswith("http://"):
+                options["proxies"] = {}
+            return super().send(request, **options)
+
         def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
             super().init_poolmanager(*sizes, **options)
             self.poolmanager.pool_classes_by_scheme = timed_pools()

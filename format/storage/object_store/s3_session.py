@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 def boto_session(settings: S3Settings) -> Any:
     """Return a session of boto3 for the settings."""
     boto3 = optional_library("boto3", "S3 needs boto3", "icecomb[s3]")
+    from botocore.httpsession import ProxyConfiguration
+
     hide_secrets("botocore", "urllib3.connectionpool")
     session = boto3.session.Session(
         aws_access_key_id=settings.access_key,
@@ -32,11 +34,12 @@ def boto_session(settings: S3Settings) -> Any:
         region_name=settings.region,
     )
     _limit_clients(session._session)  # noqa: SLF001 - boto3 has no public way
-    # those of the machine and of containers are asked without TLS
+    # those of the machine and of containers are asked without TLS: a proxy would get the keys
     for provider in session._session.get_component("credential_provider").providers:  # noqa: SLF001 - as above
         for name in ("_role_fetcher", "_fetcher"):
             if http := getattr(getattr(provider, name, None), "_session", None):
                 _limit(http)
+                http._proxy_config = ProxyConfiguration()  # noqa: SLF001 - as above
     if settings.role_arn is None:
         return session
     from botocore.config import Config

@@ -424,6 +424,41 @@ def test_the_answer_of_a_machine_of_googles_is_bounded(server, monkeypatch, tmp_
     assert server.sent < 64 << 20
 
 
+@pytest.mark.parametrize("of", ["amazon", "google", "azure"])
+def test_a_machine_is_asked_for_its_credentials_by_no_proxy(
+    server, monkeypatch, tmp_path, without_keys, of
+):
+    """It is asked without TLS: a proxy, and who is before it, would get them, or give others."""
+    proxy = Server()
+    monkeypatch.setenv("http_proxy", f"http://{proxy.address}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://{server.address}/")
+    for name in ("GCE_METADATA_IP", "GCE_METADATA_HOST"):
+        monkeypatch.setenv(name, server.address)
+    monkeypatch.setenv("IDENTITY_ENDPOINT", f"http://{server.address}/token")
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    server.answer = proxy.answer = lambda *_: [said(404, b"no")]
+    asked = {
+        "amazon": lambda: FileIO({**without_keys, "s3.endpoint": "https://127.0.0.1:1"}).size(
+            "s3://b/x"
+        ),
+        "google": lambda: google_signer(GoogleSettings())(
+            requests.Request("GET", "https://a.invalid/c").prepare()
+        ),
+        "azure": lambda: azure_signer(AzureSettings(account="a", managed=True))(
+            requests.Request("GET", "https://a.invalid/c").prepare()
+        ),
+    }
+    with pytest.raises(IcecombError):
+        asked[of]()
+    proxy.close()
+    assert server.asked
+    assert not proxy.asked
+
+
 def test_a_stated_length_takes_no_memory(store, server, monkeypatch):
     monkeypatch.setattr(rest_client, "ANSWER_S", 1.0)
     kind, io = store
