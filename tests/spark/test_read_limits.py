@@ -155,3 +155,24 @@ def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
         ["IOException: There is no memory for what .* more memory[.]$"],
     ]
     assert re.match(expected[number][-1], answers[number]), answers[number]
+
+
+@pytest.mark.parametrize(
+    ("size", "answer"),
+    [(1 << 20, "opened"), (128 << 20, "IOException: There is no memory to write a file .*")],
+)
+def test_executors_write_a_bloom_filter_or_say_that_there_is_no_memory_for_it(
+    tmp_path: Path, size: int, answer: str
+) -> None:
+    """As an `OutOfMemoryError` it would end the executor, or a local application."""
+    classes = f"{spark_home().jars}{os.sep}*{os.pathsep}{bridge_jar()}"
+    source = SOURCE.with_name("WriteLimits.java")
+    key = f"{zlib.crc32(source.read_bytes()):x}-{bridge_jar().stem}"
+    jar = compile_jar([source], classes, "write-limits", key)
+    done = subprocess.run(
+        [find_java(), "-Xmx128m", "-cp", f"{classes}{os.pathsep}{jar}",
+         "org.icecomb.spark.write.WriteLimits", str(size), f"{tmp_path}/a.parquet"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert re.fullmatch(answer, done.stdout.strip()), done.stdout

@@ -3,6 +3,7 @@ package org.icecomb.spark.write;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.memory.SparkOutOfMemoryError;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.icecomb.spark.planner.Json;
 import org.icecomb.spark.planner.Protocol.WrittenFile;
@@ -30,7 +31,7 @@ final class DataFileWriter {
     this.file = new PlainOutputFile(path, conf);
     this.location = location;
     this.key = key;
-    this.writer = FormatWriter.open(file, conf, settings);
+    this.writer = opened(conf);
     this.floating = new FloatingColumns(settings.schema(), settings.metrics());
   }
 
@@ -39,8 +40,39 @@ final class DataFileWriter {
     return key;
   }
 
+  private FormatWriter opened(Configuration conf) throws IOException {
+    try {
+      return FormatWriter.open(file, conf, settings);
+    } catch (OutOfMemoryError e) {
+      throw withoutMemory(e);
+    }
+  }
+
+  /**
+   * The error of a file whose properties ask for more memory than there is, such as bloom filters
+   * of many columns; as an {@code OutOfMemoryError} it would end the executor, or a local
+   * application.
+   */
+  private IOException withoutMemory(OutOfMemoryError error) {
+    if (error instanceof SparkOutOfMemoryError) {
+      throw error;
+    }
+    IOException found =
+        new IOException(
+            "There is no memory to write " + location + " (" + error.getMessage() + ")"
+                + "\n  hint: Look at the table's properties, such as"
+                + " write.parquet.bloom-filter-max-bytes; else give Spark more memory.");
+    // Spark looks for fatal errors in causes, too
+    found.setStackTrace(error.getStackTrace());
+    return found;
+  }
+
   void write(InternalRow row) throws IOException {
-    writer.write(row);
+    try {
+      writer.write(row);
+    } catch (OutOfMemoryError e) {
+      throw withoutMemory(e);
+    }
     floating.add(row);
     rows++;
   }
