@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from icecomb.catalog.commit.commit import commit
+from icecomb.catalog.hive.parameters import keeps_files
 from icecomb.catalog.migrate.journal.context import (
     MigrationContext,
     being_reverted,
@@ -178,7 +179,10 @@ def _allow_deletion(context: MigrationContext, journal: Journal | None = None) -
     pointer = context.catalog.pointer((context.database, context.name))
     pointer.ends_migration = True
     version = pointer.load()
-    if not GC_ENABLED.of(version.metadata.properties):
+    # PyIceberg changes the property, and not what the entry says of it
+    properties = version.metadata.properties
+    is_said = GC_ENABLED.key in properties and keeps_files(context.entry.load())
+    if not GC_ENABLED.of(properties) or is_said:
         partitions = () if journal is None else journal.partitions()
         folders = (one.storage.location for one in partitions)
         change = _AllowPurge(folder for folder in folders if folder)
