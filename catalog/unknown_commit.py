@@ -25,7 +25,7 @@ from icecomb.format.spec.change.update import (
     RemovePropertiesUpdate,
     SetPropertiesUpdate,
 )
-from icecomb.format.spec.metadata_file import read_metadata
+from icecomb.format.spec.metadata_file import read_metadata, read_named_metadata
 from icecomb.format.spec.own_folders import OwnFolders
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _judge(
     current, now = table.metadata_location, table.metadata
     before = [entry.metadata_file for entry in new.metadata_log]
     base = before[-1] if before else None
-    added = _added_snapshots(table, new, base)
+    added = _added_snapshots(table, new, base, location)
     if any(now.has_snapshot(one) for one in added):
         return CommitStatus(
             CommitState.SUPERSEDED, "the table has snapshots that it added", current
@@ -173,12 +173,14 @@ def _unneeded(table: Table, leftovers: list[str]) -> tuple[str, ...]:
     return ()
 
 
-def _added_snapshots(table: Table, new: TableMetadata, base: str | None) -> list[int]:
+def _added_snapshots(
+    table: Table, new: TableMetadata, base: str | None, location: str
+) -> list[int]:
     """Return the snapshots that the commit would have added, as far as its base tells."""
     if base is None:
         return []
     try:
-        before = read_metadata(table.io, base)
+        before = read_named_metadata(table.io, base, location)
     except (IcecombError, OSError):
         return []
     ids = (snapshot.snapshot_id for snapshot in new.snapshots)

@@ -229,10 +229,12 @@ def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPa
         )
     if chosen is None:
         return ComputedPartitionStats(None)
-    known = partition_file.readable_file(counter, io, metadata, chosen)
+    folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
+    own = OwnFolders(folders, metadata, io.properties)
+    known = partition_file.readable_file(counter, io, metadata, chosen, own)
     if known is not None:
         return ComputedPartitionStats(known)
-    counts = partition_file.count_partitions(counter, io, metadata, chosen)
+    counts = partition_file.count_partitions(counter, io, metadata, chosen, own)
     if not len(counts):
         return ComputedPartitionStats(None)
     file = partition_file.write_statistics(io, metadata, chosen.snapshot_id, counter, counts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icecomb.format.errors import NoSuchFileError
-from icecomb.format.spec.metadata_file import read_metadata
+from icecomb.format.spec.metadata_file import read_named_metadata
 from icecomb.format.spec.values.temporal import human_timestamptz
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def metadata_as_of(table: Table, timestamp_ms: int) -> TableMetadata:
         return table.metadata
     for entry in reversed(table.metadata.metadata_log):
         if entry.timestamp_ms <= timestamp_ms:
-            return read_metadata(table.io, entry.metadata_file)
+            return _read(table, entry.metadata_file)
     raise _unknown(table, timestamp_ms)
 
 
@@ -50,7 +50,7 @@ def metadata_of(table: Table, snapshot: Snapshot) -> TableMetadata:
 def _read(table: Table, location: str) -> TableMetadata:
     if location == table.metadata_location:
         return table.metadata
-    return read_metadata(table.io, location)
+    return read_named_metadata(table.io, location, table.metadata_location)
 
 
 def _unknown(table: Table, timestamp_ms: int) -> NoSuchFileError:

@@ -37,9 +37,11 @@ from icecomb.format.spec.metadata_file import metadata_folder
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import ancestors_of
 from icecomb.format.spec.types import IntegerType, LongType, NestedField, StructType
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
+    from icecomb.format.spec.own_folders import OwnFolders
     from icecomb.format.spec.snapshot import Snapshot
     from icecomb.format.storage.file_io import FileIO
 
@@ -159,13 +161,21 @@ def _counts(counter: PartitionCounter, rows: pa.Table) -> pa.Table:
 
 
 def readable_file(
-    counter: PartitionCounter, io: FileIO, metadata: TableMetadata, snapshot: Snapshot
+    counter: PartitionCounter,
+    io: FileIO,
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    own: OwnFolders,
 ) -> str | None:
-    """Return the location of a snapshot's statistics file, of any writer, if it can be read."""
+    """Return the location of a snapshot's own statistics file, if it can be read."""
     file = _file_of(metadata, snapshot)
-    if file is None or _read(counter, io, file) is None:
+    if file is None:
         return None
-    return str(file["statistics-path"])
+    location = str(file["statistics-path"])
+    if own.outside([location]):
+        _LOG.warning("Partition statistics %s are outside of the table's folders", location)
+        return None
+    return None if _read(counter, io.to_copy(), file, location) is None else location
 
 
 def stated_counts(
@@ -194,7 +204,8 @@ def stated_partitions(
     it useless; or if the manifests state another number of files or rows.
     """
     file = _file_of(metadata, snapshot)
-    read = None if file is None or counter.has_doubts else _read(counter, io, file)
+    by = snapshot.manifest_list or metadata.location
+    read = None if file is None or counter.has_doubts else _read(counter, io, file, by)
     if read is None:
         return None
     counts = counter.with_files(read.counts)
@@ -208,12 +219,19 @@ def stated_partitions(
 
 
 def count_partitions(
-    counter: PartitionCounter, io: FileIO, metadata: TableMetadata, snapshot: Snapshot
+    counter: PartitionCounter,
+    io: FileIO,
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    own: OwnFolders,
 ) -> pa.Table:
-    """Return the counts of a snapshot, from the latest statistics of its ancestors if possible."""
+    """Return the counts of a snapshot, from its ancestors' latest statistics if these are `own`."""
     for ancestor in ancestors_of(metadata, snapshot.snapshot_id):
-        if _file_of(metadata, ancestor) is not None:
-            base = stated_counts(counter, io, metadata, ancestor)
+        file = _file_of(metadata, ancestor)
+        if file is not None:
+            if own.outside([str(file["statistics-path"])]):
+                break  # what a stranger's file states would become the table's own statistics
+            base = stated_counts(counter, io.to_copy(), metadata, ancestor)
             later = None if base is None else counter.after(base, ancestor.snapshot_id, snapshot)
             if later is not None:
                 return later
@@ -228,10 +246,11 @@ def _file_of(metadata: TableMetadata, snapshot: Snapshot) -> Mapping[str, Any] |
 
 
 def _read(
-    counter: PartitionCounter, io: FileIO, file: Mapping[str, Any]
+    counter: PartitionCounter, io: FileIO, file: Mapping[str, Any], by: str
 ) -> StatedPartitions | None:
-    """Read a file; return None if it cannot be read, as nothing depends on it."""
+    """Read a file that a file beside `by` names; None if it cannot be: nothing depends on it."""
     try:
+        check_local_names(io, by, [str(file["statistics-path"])])
         return read_statistics(counter, io, file)
     except UNREADABLE as problem:
         _LOG.warning("Partition statistics are not used: %s", problem)

@@ -45,6 +45,7 @@ from icecomb.format.relocation.delete_paths import (
 from icecomb.format.relocation.route import MovedFile, Relocated, Route
 from icecomb.format.spec.metadata import TableMetadata
 from icecomb.format.spec.metadata_file import is_gzip, read_metadata_json
+from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.format.manifests.manifest import DataFile
@@ -155,6 +156,7 @@ class Relocation:
         if self._start in log:
             log = log[log.index(self._start) + 1 :]
         place = self._route.found(self._end)
+        check_local_names(self._io, place, [self._route.found(one) for one in log])
         for location, older in self._io.each(place, self._older, log, _AT_ONCE):
             if isinstance(older, NoSuchFileError):
                 self._route.missing(location, "older metadata file", older)

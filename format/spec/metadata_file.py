@@ -92,6 +92,12 @@ def read_metadata(io: FileIO, location: str, table_uuid: str | None = None) -> T
     )
 
 
+def read_named_metadata(io: FileIO, location: str, by: str) -> TableMetadata:
+    """Read a metadata file that another file names; see `read_metadata` and `check_local_names`."""
+    check_local_names(io, by, [location])
+    return read_metadata(io, location)
+
+
 def _checked(io: FileIO, metadata: TableMetadata, location: str) -> TableMetadata:
     check_local_names(io, location, metadata.manifest_lists())
     return metadata

@@ -16,20 +16,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icecomb.catalog import load_catalog, unknown_commit
-from icecomb.catalog.commit import commit_status
-from icecomb.catalog.commit.commit_status import CommitState
+from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
 from icecomb.catalog.migrate.source.footer import FooterReader
+from icecomb.catalog.table.earlier_metadata import metadata_as_of, metadata_of
 from icecomb.format.errors import CommitFailedError, FileIOError, ValidationError
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.manifests.manifest_union import distinct_manifests
+from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.operation.expiry.expire import write_list
 from icecomb.format.operation.expiry.reachability import UnreachableFiles
 from icecomb.format.operation.row_delta import RowDelta
-from icecomb.format.spec.metadata_file import write_metadata
+from icecomb.format.spec.metadata_file import read_metadata, write_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.snapshot import MetadataLogEntry
 from icecomb.format.spec.transform import IdentityTransform
+from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import FileStatus
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.other_user import give_away
@@ -89,25 +92,103 @@ def test_a_planted_log_of_metadata(table: Any, thesis: Path) -> None:
     assert len(table.metadata.metadata_log) == 1
 
 
-def test_a_planted_file_of_a_commit(
-    table: Any, thesis: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("later", [False, True])
+def test_a_planted_file_of_partition_statistics(
+    table: Any, thesis: Path, caplog: pytest.LogCaptureFixture, *, later: bool
 ) -> None:
-    monkeypatch.setattr(commit_status, "OLD_MS", -1)
-    base = table.metadata
-    snapshot = replace(
-        base.current_snapshot(), snapshot_id=7, parent_snapshot_id=None, manifest_list=str(thesis)
+    with table.update_spec() as update:
+        update.add_identity("id")
+    table.overwrite(ROWS)
+    own = table.maintenance.compute_partition_stats().partition_statistics_file
+    stated = pq.read_table(own)
+    at = stated.schema.get_field_index("total_data_file_size_in_bytes")
+    forged = thesis.with_name("stats.parquet")
+    lie = pa.array([4711], pa.int64())
+    pq.write_table(stated.set_column(at, stated.schema.field(at), lie), forged)
+    current = Path(table.metadata_location.removeprefix("file:"))
+    current.write_text(current.read_text().replace(own, str(forged)))
+    table.refresh()
+    assert table.inspect.partitions()["total_data_file_size_in_bytes"].to_pylist() == [4711]
+    if later:
+        table.append(ROWS)
+    made = table.maintenance.compute_partition_stats().partition_statistics_file
+    assert made.startswith(table.location())
+    assert later or "stats.parquet are outside of the table's folders" in caplog.text
+    sizes = table.inspect.files()["file_size_in_bytes"].to_pylist()
+    assert pq.read_table(made)["total_data_file_size_in_bytes"].to_pylist() == [sum(sizes)]
+
+
+def test_planted_local_files_of_a_table_elsewhere(
+    s3: Any, table: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its folder's writers may not have private files read, not even older metadata or counts."""
+    with table.update_spec() as update:
+        update.add_identity("id")
+    table.overwrite(ROWS)
+    stats = table.maintenance.compute_partition_stats().partition_statistics_file
+    older = table.metadata.metadata_log[-1]
+    properties = {**s3.settings, "type": "hadoop", "warehouse": f"s3://{s3.bucket()}/lake"}
+    lake = load_catalog("files", **properties)
+    lake.create_namespace("db")
+    remote = lake.create_table("db.t", ROWS.schema, partition_spec=table.spec())
+    remote.append(ROWS)
+    with remote.transaction() as change:
+        change.set_properties({"a": "b"})
+    snapshot = remote.current_snapshot()
+    size = Path(stats.removeprefix("file:")).stat().st_size
+    file = {"snapshot-id": snapshot.snapshot_id, "statistics-path": stats}
+    planted = replace(
+        remote.metadata,
+        partition_statistics=({**file, "file-size-in-bytes": size},),
+        metadata_log=(MetadataLogEntry(older.metadata_file, snapshot.timestamp_ms),),
     )
-    log = (*base.metadata_log, MetadataLogEntry(table.metadata_location, base.last_updated_ms))
-    lost = replace(base, snapshots=(*base.snapshots, snapshot), metadata_log=log)
-    folder = f"{table.location()}/metadata"
-    location = f"{folder}/00009-5a0f5bd2-0000-4000-8000-000000000000.metadata.json"
-    write_metadata(table.io, lost, location)
+    remote.io.delete([remote.metadata_location])
+    write_metadata(remote.io, planted, remote.metadata_location)
+    remote.refresh()
+    assert remote.inspect.partitions()["record_count"].to_pylist() == [1]
+    assert f"names a file of this machine: {stats}" in caplog.text
+    refused = pytest.raises(ValidationError, match="names a file of this machine")
+    with refused:
+        metadata_as_of(remote, snapshot.timestamp_ms)
+    with refused:
+        metadata_of(remote, snapshot)
+    properties["local.allowed-prefixes"] = table.location()
+    trusting = load_catalog("files", **properties).load_table("db.t")
+    found = metadata_as_of(trusting, snapshot.timestamp_ms)
+    assert found.table_uuid == table.metadata.table_uuid
+
+
+def test_planted_local_files_are_refused_in_each_file_of_metadata(s3: Any, table: Any) -> None:
+    """A copy of local metadata on a store names local files: metadata, lists and manifests alike."""
     table.append(ROWS)
-    found = unknown_commit.commit_status(
-        table.catalog, table.identifier, location, expectation_sent=True
-    )
-    assert found.state is CommitState.NOT_COMMITTED
-    assert str(thesis) not in found.leftovers
+    names = [snapshot.manifest_list for snapshot in table.snapshots()]
+    manifests = [m for one in table.snapshots() for m in read_manifests(table.io, one)]
+    io = FileIO(s3.settings)
+    root = f"s3://{s3.bucket()}/lake/t/metadata"
+
+    def copied(location: str) -> str:
+        copy = f"{root}/{location.rpartition('/')[2]}"
+        io.create(copy, table.io.read(location))
+        return copy
+
+    snapshots = [
+        replace(one, manifest_list=copied(name))
+        for one, name in zip(table.snapshots(), names, strict=True)
+    ]
+    distinct = {one.manifest_path: one for one in manifests}
+    remote = [replace(one, manifest_path=copied(name)) for name, one in distinct.items()]
+    with pytest.raises(ValidationError, match=f"names a file of this machine: {names[0]}"):
+        read_metadata(io, copied(table.metadata_location))
+    with pytest.raises(ValidationError, match="names a file of this machine"):
+        read_manifests(io, snapshots[0])
+    # the first is decoded alone, and those after it together
+    refused: list[Any] = []
+    assert distinct_manifests(io, snapshots, lambda *told: refused.append(told)) == {}
+    specs = table.metadata.spec_by_id
+    told = read_each_columns(io, remote, specs, unreadable=lambda *told: refused.append(told))
+    assert [*told] == []
+    assert [one for one, _ in refused] == [*snapshots, *remote]
+    assert all("names a file of this machine" in str(error) for _, error in refused)
 
 
 def test_a_planted_hint_of_the_newest_version_is_not_read_whole(table: Any) -> None:

@@ -121,7 +121,7 @@ class FileHistory:
 
     def _snapshots(self) -> tuple[list[Snapshot], bool]:
         """Return the known snapshots since the migration, and whether these are all."""
-        from icecomb.format.spec.metadata_file import read_metadata
+        from icecomb.format.spec.metadata_file import read_named_metadata
 
         found = {one.snapshot_id: one for one in self._metadata.snapshots}
         if not self._has_all(found.values()):
@@ -129,7 +129,8 @@ class FileHistory:
             for location in dict.fromkeys([*log, self._first_location]):
                 with suppress(NoSuchFileError, CorruptFileError):
                     if location is not None:
-                        for one in read_metadata(self._io, location).snapshots:
+                        older = read_named_metadata(self._io, location, self._journal.location)
+                        for one in older.snapshots:
                             found.setdefault(one.snapshot_id, one)
         complete = self._has_all(found.values())
         return [one for one in found.values() if one.snapshot_id != self._first], complete
