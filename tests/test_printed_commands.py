@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import click
 import pytest
+from rich.console import Console
 
-from icecomb.catalog.cli.application import icecomb as program
+from icecomb.catalog.cli.application import Application, icecomb as program
+from icecomb.catalog.cli.output.progress import TerminalProgress
 from icecomb.catalog.health.table_health import HealthFinding
 from icecomb.catalog.hive.engine import _set
 from icecomb.catalog.hive.pointer import pointed_at
@@ -32,6 +35,7 @@ from icecomb.format.errors import IcecombError
 from icecomb.format.property.way_back import check_way_back_kept, deletion_remedy
 from icecomb.format.shell_command import quoted_word
 from icecomb.format.sql_statement import printed_name, printed_text
+from icecomb.spark.demo.demonstration import Demo
 
 ROOTS = [Path(__file__).parents[1] / floor for floor in ("format", "catalog", "spark")]
 HOSTILE = [
@@ -92,6 +96,13 @@ def hints(name: str) -> Iterator[str]:
     yield deletion_remedy({"gc.enabled": "false", "migrated": "true"}, full)
     yield HealthFinding("x", Severity.NOTE, "", words=("maintain", "expire", full)).command or ""
     yield _set(full, "engine.hive.enabled", "true")
+    console = Console(file=StringIO(), width=1000)
+    Demo(
+        Application(None, None, None, "text", TerminalProgress()),
+        console,
+        Path(f"/lake/{name}"),
+    ).what_next(1, reverted=False)
+    yield from console.file.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -222,8 +233,9 @@ def _filled(part: ast.expr) -> str:
 def test_commands_are_printed_by_one_function() -> None:
     context = click.Context(program)
     names = "|".join(map(re.escape, program.list_commands(context)))
-    unquoted = re.compile(rf"icecomb (?:--?\S+ )*(?:{names})\b[^`;,:]*?\0")
-    assert unquoted.search(template(ast.parse('f"icecomb migrate plan {x}"', mode="eval").body))
+    unquoted = re.compile(rf"icecomb (?:--?\S+ )*(?:(?:{names})\b[^`;,:]*?|--\S+ )\0")
+    for text in ('f"icecomb migrate plan {x}"', 'f"icecomb --warehouse {x}"'):
+        assert unquoted.search(template(ast.parse(text, mode="eval").body))
     begun = re.compile(rf"icecomb (?:{names}|--|[\"{{])")
     found = []
     for path in (path for root in ROOTS for path in root.rglob("*.py")):

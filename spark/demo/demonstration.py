@@ -146,7 +146,7 @@ class Demo:
 
     def what_next(self, seconds: float, *, reverted: bool) -> None:
         """Print the closing page with commands to try."""
-        lake = shell_command("--warehouse", str(self._warehouse))
+        lake = shell_command(options=("--warehouse", str(self._warehouse)))
         lines = [f"{lake} snapshots {TABLE}", f"{lake} head {TABLE} --where \"dest = 'SFO'\""]
         if not reverted:
             lines += [
