@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import socket
 import subprocess
+import threading
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -427,6 +429,40 @@ def test_a_token_sends_nothing_where_messages_are_to_be_sealed(protection):
     """A server, or somebody in between, may offer less than it was told to."""
     with pytest.raises(SaslError, match=f"asks for {protection}.*nothing was sent"):
         Digest(DelegationToken(b"who", b"secret"), protection)
+
+
+def _filed(identifier: bytes, password: bytes, service: bytes) -> bytes:
+    """Return Hadoop's file of tokens (Credentials.java) with one of a metastore."""
+    texts = (identifier, password, b"HIVE_DELEGATION_TOKEN", service)
+    return b"HDTS\0\1" + b"\5alias" + b"".join(bytes([len(x)]) + x for x in texts) + b"\0"
+
+
+@pytest.mark.parametrize("protection", ["integrity", "privacy", "authentication"])
+def test_a_configured_protection_holds_for_logins_by_a_token(protection, tmp_path, monkeypatch):
+    (tmp_path / "tokens").write_bytes(_filed(b"who", b"secret", b""))
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(tmp_path / "tokens"))
+    sent = []
+
+    def listen():
+        plug, _ = server.accept()
+        with plug:
+            sent.append(plug.recv(1000))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        uri = f"thrift://127.0.0.1:{server.getsockname()[1]}"
+        with (
+            client(uri, {**SASL, "hadoop.rpc.protection": protection}) as found,
+            pytest.raises(UnreachableError) as caught,
+        ):
+            found.databases()
+        thread.join()
+    if protection == "authentication":
+        assert b"DIGEST-MD5" in sent[0]
+    else:
+        assert "nothing was sent" in caught.value.message
+        assert sent == [b""]
 
 
 @pytest.mark.full("needs Kerberos, Hive 3 and Hive 4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 from contextlib import suppress
@@ -88,6 +89,25 @@ def test_the_error_names_both_files_and_the_command_that_settles_it(icecomb, cat
     assert count(catalog, table) == 3
     assert catalog.load_table(table.name()).metadata_location != current
     assert catalog.load_table(table.name()).metadata.snapshots == table.metadata.snapshots
+
+
+def test_files_elsewhere_that_somebody_planted_in_a_lost_commit_stay(icecomb, lost, tmp_path):
+    """Whoever may write to the table's folder can name any file in the lost metadata file."""
+    table, error = lost
+    new, planted = error.context["new"], tmp_path / "snap-7-1-x.avro"
+    planted.write_text("of another table")
+    is_packed = path(new).name.endswith((".gz", ".gz.metadata.json"))
+    text = gzip.decompress(path(new).read_bytes()) if is_packed else path(new).read_bytes()
+    body = json.loads(text)
+    snapshot = {**body["snapshots"][-1], "snapshot-id": 7, "manifest-list": f"file:{planted}"}
+    body["snapshots"].append(snapshot)
+    text = json.dumps(body).encode()
+    path(new).write_bytes(gzip.compress(text) if is_packed else text)
+    code, said, _ = icecomb("commit", "settle", "--checked", name(table), new, "--yes")
+    assert (code, said["outcome"]) == (0, "not committed")
+    assert planted.read_text() == "of another table"
+    assert new in said["removed"]
+    assert {one.rpartition(".")[2] for one in said["removed"]} == {"avro", "json"}
 
 
 def test_a_late_request_fails_once_the_commit_is_settled(icecomb, catalog, lost, rows):

@@ -60,6 +60,13 @@ MUTATIONS = [
     ),
     # format/storage/hdfs
     Mutation(
+        "an error of a data node tells the token in its address",
+        "format/storage/hdfs/session.py",
+        "return type(error)(without_secrets(str(error)))",
+        "return error",
+        ("tests/format/storage/test_told_secrets.py",),
+    ),
+    Mutation(
         "a file in HDFS replaces the one of its name",
         "format/storage/hdfs/web_hdfs.py",
         'options = "OVERWRITE" if replace else "NONE"',
@@ -117,6 +124,15 @@ MUTATIONS = [
         ("tests/format/storage/object_store/test_rest_faults.py",),
     ),
     # format/spec
+    Mutation(
+        "metadata on a store names manifest lists of this machine",
+        "format/spec/metadata_file.py",
+        "check_local_names(io, location, metadata.manifest_lists())",
+        "pass",
+        (
+            "tests/catalog/test_planted_paths.py::test_planted_local_files_are_refused_in_each_file_of_metadata",
+        ),
+    ),
     Mutation(
         "negative numbers are truncated toward zero",
         "format/spec/transform.py",
@@ -262,6 +278,33 @@ MUTATIONS = [
         ("tests/format/avro/test_schema.py",),
     ),
     # format/manifests
+    Mutation(
+        "a manifest list on a store names manifests of this machine",
+        "format/manifests/manifest_list.py",
+        "check_local_names(io, location, [manifest.manifest_path for manifest in found])",
+        "pass",
+        (
+            "tests/catalog/test_planted_paths.py::test_planted_local_files_are_refused_in_each_file_of_metadata",
+        ),
+    ),
+    Mutation(
+        "one of several manifest lists on a store names manifests of this machine",
+        "format/manifests/manifest_union.py",
+        "check_local_names(io, location, [one.manifest_path for one in manifests])",
+        "pass",
+        (
+            "tests/catalog/test_planted_paths.py::test_planted_local_files_are_refused_in_each_file_of_metadata",
+        ),
+    ),
+    Mutation(
+        "one of several manifests on a store names files of this machine",
+        "format/manifests/reader.py",
+        '                check_local_names(io, manifest.manifest_path, found.column("file_path"))',
+        "                pass",
+        (
+            "tests/catalog/test_planted_paths.py::test_planted_local_files_are_refused_in_each_file_of_metadata",
+        ),
+    ),
     Mutation(
         "an added file does not inherit the sequence number of its manifest",
         "format/manifests/decoder.py",
@@ -685,6 +728,13 @@ MUTATIONS = [
     ),
     # format/operation
     Mutation(
+        "a dry run of an expiration leaves out what earlier runs left",
+        "format/operation/expiry/expire.py",
+        "if self._files:\n                left",
+        "if False:\n                left",
+        ("tests/catalog/maintenance/test_expiry.py",),
+    ),
+    Mutation(
         "rows that an overwrite added are no conflict",
         "format/operation/conflict.py",
         "_ADDING_DATA: Final = frozenset((Operation.APPEND, Operation.OVERWRITE))",
@@ -1036,6 +1086,13 @@ MUTATIONS = [
     ),
     # format/inspect
     Mutation(
+        "partition statistics go on from a file outside of the table",
+        "format/inspect/partition_statistics_file.py",
+        'if own.outside([str(file["statistics-path"])]):',
+        "if False:",
+        ("tests/catalog/test_planted_paths.py::test_a_planted_file_of_partition_statistics",),
+    ),
+    Mutation(
         "the last change of a partition is one whose snapshot expired",
         "format/inspect/partition_statistics.py",
         '(name, "ascending", "at_start")',
@@ -1064,6 +1121,13 @@ MUTATIONS = [
         ("tests/format/inspect/test_file_census.py",),
     ),
     # catalog
+    Mutation(
+        "what is left of a lost commit is deleted wherever it lies",
+        "catalog/unknown_commit.py",
+        "own.manifests(_manifests(table, new, added))",
+        "_manifests(table, new, added)",
+        ("tests/catalog/test_repair.py",),
+    ),
     Mutation(
         "a generator that was read before empties a table",
         "catalog/table/row_operations.py",
@@ -1181,6 +1245,13 @@ MUTATIONS = [
         ("tests/catalog/hive/test_guarded_change.py",),
     ),
     # catalog/hive/thrift
+    Mutation(
+        "a login by a token takes less protection than was configured",
+        "catalog/hive/thrift/connection.py",
+        "            return Digest(token, sasl.protection)\n        port",
+        "            return Digest(token)\n        port",
+        ("tests/catalog/test_metastore_security.py",),
+    ),
     Mutation(
         "a call that changes something is sent twice",
         "catalog/hive/thrift/calls.py",

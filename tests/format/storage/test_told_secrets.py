@@ -206,6 +206,21 @@ def test_no_secret_is_told_by_servers_that_are_down(case: str, told: Any) -> Non
     assert MARKER not in told.text()
 
 
+def test_no_secret_is_told_by_data_nodes_that_are_down(told: Any) -> None:
+    """The name node puts a token for the data node into the address, which no setting has."""
+    server = Listener()
+    with closed_port() as port:
+        node = f"http://127.0.0.1:{port}/webhdfs/v1/x?op=OPEN&delegation={UNSEEN}&data=true"
+        head = {"Location": node, "Content-Type": "application/octet-stream"}
+        server.answer = lambda *_: (307, head, b"")
+        said = used(CASES["hdfs.delegation-token"], server.address)
+    server.close()
+    assert f"127.0.0.1:{port}" in said + told.text()
+    for secret in (MARKER, UNSEEN):
+        assert secret not in said
+        assert secret not in told.text()
+
+
 @pytest.mark.parametrize(
     "line",
     [
