@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from icecomb.format.errors import FileIOError, IcecombError, ValidationError
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.operation.expiry.reachable_files import ReachableFiles
-from icecomb.format.property.table_property import GC_ENABLED
+from icecomb.format.property.table_property import FORMER_FOLDERS, GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
 from icecomb.format.spec.metadata_file import VERSION_HINT, read_metadata, version_of
 from icecomb.format.spec.own_folders import OwnFolders, outside_text
+from icecomb.format.storage.storage_property import OWN_PREFIXES
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -100,9 +101,12 @@ def purge_files(
             failure = failure or error
     if left:
         _LOG.warning(
-            "%s: %s, which the dropped table had, are not deleted",
+            "%s: %s, which the dropped table had, are not deleted; if such a folder is a table's "
+            "alone, name it in %s, and in the catalog's %s, before it is purged",
             folders[0],
             outside_text(left),
+            FORMER_FOLDERS.key,
+            OWN_PREFIXES.key,
         )
     if failure is not None:
         raise failure

@@ -30,7 +30,7 @@ _MANIFEST: Final = re.compile(r"(?:snap-.*|.*-m\d+)\.avro", re.DOTALL)
 """Names that writers give to manifest lists and manifests."""
 _OBJECT_STORE: Final = re.compile(r"/(?:[01]{4}/){3}[01]{8}/(?P<owner>[^/=]+/[^/=]+)/.", re.DOTALL)
 """Paths in the layout for object stores outside of the table's location name the table."""
-_SHOWN: Final = 3
+_SHOWN: Final = 10
 _MOST_CHARACTERS: Final = 3_500
 """Some metastores keep 4,000 characters of a property."""
 
@@ -237,5 +237,6 @@ def outside_text(outside: Collection[str]) -> str:
     """Return in words how many files are outside of a table's folders, and where most are."""
     folders = Counter(location.rpartition("/")[0] for location in outside).most_common()
     shown = ", ".join(f"{folder} ({count})" for folder, count in folders[:_SHOWN])
-    more = f" and {len(folders) - _SHOWN} more folders" if len(folders) > _SHOWN else ""
+    rest = folders[_SHOWN:]
+    more = f" and {len(rest)} more folders ({sum(count for _, count in rest)})" if rest else ""
     return f"{len(outside)} files outside of the table's folders: {shown}{more}"

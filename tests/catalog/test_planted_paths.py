@@ -315,6 +315,8 @@ def test_a_dropped_table_takes_nothing_elsewhere_along(
     assert thesis.exists()
     assert not own.exists()
     assert f"1 files outside of the table's folders: file:{thesis.parent} (1)" in caplog.text
+    (purged,) = [one for one in caplog.messages if "the dropped table had" in one]
+    assert "icecomb.former-folders, and in the catalog's own-folders.allowed-prefixes" in purged
 
 
 def test_a_local_file_in_a_table_elsewhere(s3: Any, tmp_path: Path) -> None:

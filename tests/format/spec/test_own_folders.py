@@ -16,7 +16,7 @@ from icecomb.format.property.property import registered
 from icecomb.format.property.table_property import FORMER_FOLDERS
 from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
-from icecomb.format.spec.own_folders import OwnFolders, confirmed, former_folders
+from icecomb.format.spec.own_folders import OwnFolders, confirmed, former_folders, outside_text
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
@@ -247,3 +247,11 @@ def test_what_names_no_folder_is_refused_as_one_below_which_folders_are_the_tabl
 def test_an_odd_list_of_folders_is_refused_though_nothing_is_written_elsewhere():
     with pytest.raises(ConfigurationError, match="cannot be 'relative'"):
         OwnFolders(["/lake/t"], metadata_of("/lake/t", {}), {OWN_PREFIXES.key: "relative"})
+
+
+def test_the_ten_folders_with_most_files_outside_are_named_and_all_files_are_counted():
+    files = [f"/a/{n:02}/{k}" for n in range(12) for k in range(n + 1)]
+    shown = ", ".join(f"/a/{n:02} ({n + 1})" for n in range(11, 1, -1))
+    told = f"78 files outside of the table's folders: {shown} and 2 more folders (3)"
+    assert outside_text(files) == told
+    assert outside_text(files[-12:]) == "12 files outside of the table's folders: /a/11 (12)"
