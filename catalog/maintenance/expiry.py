@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from icecomb.catalog.maintenance.engine import check_local
 from icecomb.format.errors import FileIOError
 from icecomb.format.printable_text import printable
 from icecomb.format.property.table_property import MIN_SNAPSHOTS
+from icecomb.format.spec.own_folders import folder_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from typing_extensions import Self
@@ -32,6 +33,8 @@ class ExpiredFiles:
         deleted_manifest_files_count: Manifests.
         deleted_manifest_lists_count: Manifest lists.
         deleted_statistics_files_count: Statistics of snapshots and partitions.
+        left_outside: Folders outside of the table's own, each with the number of files there
+            that nothing needs any more, but that are left.
     """
 
     deleted_data_files_count: int = 0
@@ -40,6 +43,7 @@ class ExpiredFiles:
     deleted_manifest_files_count: int = 0
     deleted_manifest_lists_count: int = 0
     deleted_statistics_files_count: int = 0
+    left_outside: Mapping[str, int] = field(default_factory=dict)
 
 
 class SnapshotExpiry:
@@ -181,6 +185,7 @@ class SnapshotExpiry:
             len(files.manifests),
             len(files.manifest_lists),
             len(files.statistics_files),
+            folder_counts(result.outside),
         )
 
 

@@ -233,9 +233,14 @@ def _start(folder: str) -> str:
     return f"{folder.rstrip('/')}/"
 
 
+def folder_counts(locations: Iterable[str]) -> dict[str, int]:
+    """Return the folders of files with the number of files in each, the largest first."""
+    return dict(Counter(one.rpartition("/")[0] for one in locations).most_common())
+
+
 def outside_text(outside: Collection[str]) -> str:
     """Return in words how many files are outside of a table's folders, and where most are."""
-    folders = Counter(location.rpartition("/")[0] for location in outside).most_common()
+    folders = [*folder_counts(outside).items()]
     shown = ", ".join(f"{folder} ({count})" for folder, count in folders[:_SHOWN])
     rest = folders[_SHOWN:]
     more = f" and {len(rest)} more folders ({sum(count for _, count in rest)})" if rest else ""

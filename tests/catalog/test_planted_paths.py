@@ -311,6 +311,10 @@ def test_a_dropped_table_takes_nothing_elsewhere_along(
     own = Path(table.location().removeprefix("file:"))
     with table.expire_snapshots(dry_run=True) as expire:
         expire.retain_last(1)
+    table.refresh().delete()
+    table.append(ROWS)
+    plan = table.maintenance.expire_snapshots().older_than(1 << 42).retain_last(1).plan()
+    assert plan.left_outside == {f"file:{thesis.parent}": 1}
     table.catalog.drop_table("db.t", purge_requested=True)
     assert thesis.exists()
     assert not own.exists()

@@ -56,6 +56,7 @@ def test_results_have_the_columns_of_iceberg_s_procedures() -> None:
         "deleted_manifest_files_count",
         "deleted_manifest_lists_count",
         "deleted_statistics_files_count",
+        "left_outside",  # CALL does not show it
     ]
     assert "orphan_file_location" in {field.name for field in dataclasses.fields(OrphanFiles)}
     assert [field.name for field in dataclasses.fields(RewrittenManifests)] == [
@@ -67,6 +68,7 @@ def test_results_have_the_columns_of_iceberg_s_procedures() -> None:
 def test_expiring_is_a_dry_run_until_it_is_told_to(table: Table, maintain: Any) -> None:
     code, dry, said = maintain("expire-snapshots", "--older-than", "0s")
     assert (code, dry["dry_run"], dry["deleted_data_files_count"]) == (0, True, 1)
+    assert dry["left_outside"] == {}
     assert "add --yes" in said
     before = len(table.refresh().snapshots())
     code, done, _ = maintain("expire-snapshots", "--older-than", "0s", "--yes")
