@@ -63,6 +63,7 @@ _FORMS: Final[dict[str, dict[str, Any]]] = {
         "type": click.File(encoding="utf-8"),
         "callback": lambda _, __, lines: lines and _listed(lines),
     },
+    "Sequence[str]": {"multiple": True},
     "Mapping[str, str]": {"multiple": True, "callback": _pairs},
     "RowFilter": {},
     "bool": {"is_flag": True},

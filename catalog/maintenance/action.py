@@ -98,12 +98,14 @@ ACTIONS: Final = (
             "snapshot_ids": "--snapshot  Also remove this one; repeatable.",
             "clean_expired_metadata": "--clean-metadata  "
             "Also remove schemas and specs that nothing needs.",
+            "outside": "--outside FOLDER  "
+            "Also delete unneeded files there, outside of the table's folders; repeatable.",
             **_ENGINE,
             **_YES,
         },
         "table! string, older_than timestamp, retain_last int, max_concurrent_deletes int, "
         "stream_results boolean, snapshot_ids array<bigint>, clean_expired_metadata boolean, "
-        "engine string -> deleted_data_files_count bigint?, "
+        "outside array<string>, engine string -> deleted_data_files_count bigint?, "
         "deleted_position_delete_files_count bigint?, deleted_equality_delete_files_count bigint?, "
         "deleted_manifest_files_count bigint?, deleted_manifest_lists_count bigint?, "
         "deleted_statistics_files_count bigint?",

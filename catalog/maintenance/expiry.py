@@ -13,7 +13,7 @@ from icecomb.format.property.table_property import MIN_SNAPSHOTS
 from icecomb.format.spec.own_folders import folder_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from typing_extensions import Self
@@ -112,6 +112,17 @@ class SnapshotExpiry:
         """Choose whether schemas and partition specs that nothing needs are removed, too."""
         return self._asked(lambda expire: expire.clean_expired_metadata(clean))
 
+    def delete_outside(self, folders: Iterable[str]) -> Self:
+        """Delete unneeded files in these folders, too, which are not the table's: its alone.
+
+        Args:
+            folders: Absolute locations, such as those that `ExpiredFiles.left_outside` names.
+
+        Raises:
+            ValidationError: If one is relative, the root of a storage, or holds the warehouse.
+        """
+        return self._asked(lambda expire: expire.delete_outside(folders))
+
     def plan(self) -> ExpiredFiles:
         """Count what would be deleted if this were committed now; nothing is changed.
 
@@ -196,6 +207,7 @@ def expire_at_once(
     retain_last: int | None = None,
     snapshot_ids: Iterable[int] = (),
     clean_expired_metadata: bool = False,
+    outside: Sequence[str] = (),
     engine: str = "auto",
     dry_run: bool = True,
 ) -> ExpiredFiles:
@@ -206,4 +218,5 @@ def expire_at_once(
         expire.older_than(older_than)
     least = MIN_SNAPSHOTS.of(table.properties) if retain_last is None else retain_last
     expire.retain_last(least).by_ids(snapshot_ids).clean_expired_metadata(clean_expired_metadata)
+    expire.delete_outside(outside)
     return expire.plan() if dry_run else expire.commit()

@@ -19,7 +19,7 @@ from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
 from icecomb.format.storage.local import trusted_path
 from icecomb.format.storage.location import PARTS, linked_texts, not_below, outside, plain_texts
-from icecomb.format.storage.storage_property import OWN_PREFIXES
+from icecomb.format.storage.storage_property import ABSOLUTE, OWN_PREFIXES
 
 if TYPE_CHECKING:
     from icecomb.format.spec.metadata import TableMetadata
@@ -38,7 +38,8 @@ _MOST_CHARACTERS: Final = 3_500
 class OwnFolders:
     """The folders of a table or view: its location, those that properties name, and former ones.
 
-    The `properties` are those of the `FileIO`, which name the HDFS clusters.
+    The `properties` are those of the `FileIO`, which name the HDFS clusters. The user says that
+    the folders in `more` are the table's, too.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class OwnFolders:
         vouched: Sequence[str],
         metadata: TableMetadata | ViewMetadata,
         properties: Mapping[str, str],
+        more: Sequence[str] = (),
     ) -> None:
         self._vouched = vouched
+        self._more = more
         self._metadata = metadata
         self._properties = properties
         self._allowed = OWN_PREFIXES.of(properties)
@@ -60,6 +63,7 @@ class OwnFolders:
             named = {_start(one): one for one in named_folders(self._metadata)}
             others = outside(self._allowed, named, properties)
             given += [one for start, one in named.items() if start not in others]
+        given += self._more
         (root,) = linked_texts([_start(properties.get("warehouse", ""))], properties)
         plain = _plain(given, properties)
         is_local = [start.startswith("/") for start in plain]
@@ -98,6 +102,18 @@ class OwnFolders:
             and (match := _OBJECT_STORE.search(path))
             and match["owner"] not in own
         )
+
+    def check_more(self, name: str) -> None:
+        """Refuse what a user says of folders if they can be no table's, as the root of a disk."""
+        for folder in self._more:
+            if not ABSOLUTE.match(folder) or folder not in self.folders:
+                raise ValidationError(
+                    f"{name}: no file is deleted in {folder}: it is relative, a root, holds the "
+                    "warehouse, or is behind a link of another user",
+                    hint="Name the folder whose files are this table's alone.",
+                    table=name,
+                    path=folder,
+                )
 
     def metadata_files(self, locations: Iterable[str]) -> list[str]:
         """Return those locations that are metadata files of the table, by folder and name."""

@@ -20,7 +20,7 @@ from icecomb.format.property.property import (
 
 _OCTAL_UMASK: Final = re.compile(r"0*([0-7]{3})")
 _SYMBOLIC_UMASK: Final = re.compile(r"\s*([ugoa]*)[+=-]*([+=-])([rwx]*)([,\s]*)")
-_ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]+|(?=/(?!/$))))?(?:/|$)")
+ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]+|(?=/(?!/$))))?(?:/|$)")
 _SIZE: Final = re.compile(r"([0-9]+)([kmgtpe]?)", re.IGNORECASE)
 
 
@@ -63,7 +63,7 @@ SYNC_DATA_FILES: Final = flag(
 
 def _folders(said: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in said.split(",") if part.strip())
-    if not found or not all(map(_ABSOLUTE.match, found)):
+    if not found or not all(map(ABSOLUTE.match, found)):
         raise ValueError(said)
     return found
 

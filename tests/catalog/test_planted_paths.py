@@ -19,6 +19,7 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.catalog.hive.repair import apply_repair, plan_repair
 from icecomb.catalog.maintenance.backup import plan_relocation
+from icecomb.catalog.maintenance.expiry import expire_at_once
 from icecomb.catalog.migrate.source.footer import FooterReader
 from icecomb.catalog.table.earlier_metadata import metadata_as_of, metadata_of
 from icecomb.format.errors import CommitFailedError, FileIOError, ValidationError
@@ -315,12 +316,37 @@ def test_a_dropped_table_takes_nothing_elsewhere_along(
     table.append(ROWS)
     plan = table.maintenance.expire_snapshots().older_than(1 << 42).retain_last(1).plan()
     assert plan.left_outside == {f"file:{thesis.parent}": 1}
+    for folder in ("/", "file:///", "home", table.catalog.properties["warehouse"]):
+        with pytest.raises(ValidationError, match="it is relative, a root, holds the warehouse"):
+            expire_at_once(table, outside=[folder])
+    named = expire_at_once(table, older_than=1 << 42, outside=[f"{thesis.parent}/"])
+    assert (named.left_outside, named.deleted_data_files_count) == (
+        {},
+        plan.deleted_data_files_count + 1,
+    )
     table.catalog.drop_table("db.t", purge_requested=True)
     assert thesis.exists()
     assert not own.exists()
     assert f"1 files outside of the table's folders: file:{thesis.parent} (1)" in caplog.text
     (purged,) = [one for one in caplog.messages if "the dropped table had" in one]
     assert "icecomb.former-folders, and in the catalog's own-folders.allowed-prefixes" in purged
+
+
+def test_an_expiration_deletes_elsewhere_what_it_is_told_to(table: Any, thesis: Path) -> None:
+    table.delete()
+    table.append(ROWS)
+    named_in(table, f"file:{thesis}")
+    table.refresh().delete()
+    table.append(ROWS)
+    beside = thesis.with_name("beside")
+    beside.touch()
+    done = expire_at_once(
+        table, older_than=1 << 42, retain_last=1, outside=[f"file://{thesis.parent}"], dry_run=False
+    )
+    assert done.left_outside == {}
+    assert not thesis.exists()
+    assert beside.exists()
+    assert table.refresh().scan().to_arrow() == ROWS
 
 
 def test_a_local_file_in_a_table_elsewhere(s3: Any, tmp_path: Path) -> None:

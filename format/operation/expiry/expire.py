@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from icecomb.format.argument import MAX_LONG, checked_instant, checked_int
+from icecomb.format.argument import MAX_LONG, checked_instant, checked_int, checked_members
 from icecomb.format.errors import (
     CorruptFileError,
     FileIOError,
@@ -152,6 +152,7 @@ class ExpireSnapshots(PendingUpdate):
         self._retain_last: int | None = None
         self._files = True
         self._metadata = False
+        self._more: tuple[str, ...] = ()
         self._applied_to: TableMetadata | None = None
         self.result: Expiration | None = None
 
@@ -203,6 +204,19 @@ class ExpireSnapshots(PendingUpdate):
     def clean_expired_metadata(self, clean: bool) -> Self:  # noqa: FBT001 - as in Iceberg Java
         """Choose whether unused schemas and partition specs are removed, too; by default not."""
         self._metadata = clean
+        return self
+
+    def delete_outside(self, folders: Iterable[str]) -> Self:
+        """Delete unneeded files below these folders, too, which are not the table's.
+
+        Args:
+            folders: Absolute locations of folders, whose files are the table's alone.
+
+        Raises:
+            ValidationError: If one is relative, the root of a storage, or holds the warehouse.
+        """
+        self._more = (*self._more, *checked_members("outside", folders, str))
+        self._own(self._base).check_more(self._base.location)
         return self
 
     def plan(self) -> Expiration:
@@ -328,7 +342,7 @@ class ExpireSnapshots(PendingUpdate):
         return found
 
     def _own(self, metadata: TableMetadata) -> OwnFolders:
-        return OwnFolders(self._folders(), metadata, self._io.properties)
+        return OwnFolders(self._folders(), metadata, self._io.properties, self._more)
 
     def _due(self, base: TableMetadata) -> tuple[frozenset[str], tuple[int, ...]]:
         retention = Retention.of(base, self._now_ms, self._older_than_ms, self._retain_last)
@@ -404,8 +418,8 @@ def _warn_of(metadata: TableMetadata, outside: tuple[str, ...]) -> None:
     if outside:
         _LOG.warning(
             "%s: %s, which nothing refers to any more, are not deleted; if such a folder is the "
-            "table's alone, name it in %s, and in the catalog's %s, before snapshots expire, or "
-            "give it to remove_orphan_files later",
+            "table's alone, give it to expire_snapshots (outside), or name it in %s, and in the "
+            "catalog's %s, before snapshots expire, or give it to remove_orphan_files later",
             metadata.location,
             outside_text(outside),
             FORMER_FOLDERS.key,
