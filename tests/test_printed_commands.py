@@ -244,3 +244,91 @@ def test_commands_are_printed_by_one_function() -> None:
         nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, _TEXTS))
         found += [f"{path}:{one.lineno}" for one in nodes if unquoted.search(template(one))]
     assert not found, "write shell_command(...) of icecomb.format.shell_command"
+
+
+_STATEMENT = re.compile(
+    r"\b(?:DROP (?:TABLE|VIEW)|ALTER (?:TABLE|VIEW)|CREATE (?:EXTERNAL )?(?:TABLE|VIEW)|MSCK REPAIR TABLE|UNSET TBL"
+    r"|INSERT (?:INTO|OVERWRITE)|REFRESH TABLE|SHOW CREATE TABLE|CALL|UNLOCK|hdfs dfs|kinit)\b[^;]*\0"
+)
+_QUOTE = {
+    "printed_name",
+    "printed_text",
+    "printed_type",
+    "quoted_name",
+    "quoted_word",
+    "shell_command",
+}
+_PLAIN = {
+    "change": "a column's name, quoted, and its type, as `printed_type` takes it",
+    "columns": "the same",
+    "', '.join(sorted(set(unknown)))": "kinds of changes",
+    "key": "one of icecomb's own words",
+    "names": "columns of the demo",
+    "hive_copy_remedy(table)": "statements of this list",
+    "pair": "constants",
+    "said": "an expression that Hive's grammar has",
+    "setting": "the name of a setting",
+    "state": "Hive's own words",
+    "value": "one of icecomb's own words",
+}
+"""What else is filled into statements."""
+
+
+def quoted(tree: ast.AST, scope: ast.AST, value: ast.expr) -> bool:
+    """Whether a value was quoted, as far as its function, or one that it calls, shows it."""
+    parts: list[ast.expr] | None = None
+    if isinstance(value, ast.IfExp):
+        parts = [value.body, value.orelse]
+    elif isinstance(value, ast.JoinedStr):
+        parts = value.values
+    elif isinstance(value, ast.FormattedValue):
+        parts = [value.value]
+    elif isinstance(value, ast.GeneratorExp):
+        parts = [value.elt]
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        parts = value.args if value.func.attr == "join" else None
+    if parts is not None or isinstance(value, ast.Constant):
+        return all(quoted(tree, scope, one) for one in parts or ())
+    name = value.func if isinstance(value, ast.Call) else value
+    if not isinstance(name, ast.Name):
+        return False
+    if name.id in _QUOTE or name.id.strip("_").isupper():
+        return True
+    if isinstance(value, ast.Call):
+        inner = [one for one in ast.walk(tree) if getattr(one, "name", None) == name.id]
+        made = [
+            (one, given.value)
+            for one in inner
+            for given in ast.walk(one)
+            if isinstance(given, ast.Return)
+        ]
+    else:
+        made = [(scope, one.value) for one in ast.walk(scope) if name.id in targets(one)]
+    return bool(made) and all(one and quoted(tree, where, one) for where, one in made)
+
+
+def targets(node: ast.AST) -> set[str]:
+    """The names that a statement gives a value to."""
+    given = getattr(node, "targets", []) if isinstance(node, ast.Assign) else []
+    given = [node.target] if isinstance(node, (ast.NamedExpr, ast.AugAssign)) else given
+    return {one.id for each in given for one in ast.walk(each) if isinstance(one, ast.Name)}
+
+
+def test_what_is_filled_into_printed_statements_is_quoted() -> None:
+    found = []
+    for path in (path for root in ROOTS for path in root.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        scopes = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+        for scope in scopes:
+            for node in (one for one in ast.walk(scope) if isinstance(one, ast.JoinedStr)):
+                text = "".join(
+                    part.value if isinstance(part, ast.Constant) else _PLACE for part in node.values
+                )
+                found += [
+                    f"{path.name}:{node.lineno} {ast.unparse(part.value)}"
+                    for part in (_STATEMENT.search(text) and node.values) or ()
+                    if isinstance(part, ast.FormattedValue)
+                    and ast.unparse(part.value) not in _PLAIN
+                    and not quoted(tree, scope, part)
+                ]
+    assert found == [], "quote it by printed_name, printed_text or quoted_word"
