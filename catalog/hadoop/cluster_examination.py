@@ -200,13 +200,13 @@ def _refused(web: WebHdfs, path: str, warehouse: str, action: str) -> str:
 
 def _quotas(web: WebHdfs, path: str, warehouse: str) -> Iterator[Finding]:
     found = web.content_summary(path, warehouse)
-    names = int(found["directoryCount"]) + int(found["fileCount"])
+    names = found["directoryCount"] + found["fileCount"]
     kinds = (
-        ("names", int(found.get("quota", -1)), names, 1, "-setQuota <number>", str),
+        ("names", found["quota"], names, 1, "-setQuota <number>", str),
         (
             "space",
-            int(found.get("spaceQuota", -1)),
-            int(found["spaceConsumed"]),
+            found["spaceQuota"],
+            found["spaceConsumed"],
             _BLOCK,
             "-setSpaceQuota <bytes>",
             _size,

@@ -186,3 +186,22 @@ def test_an_examination_ends_where_the_root_folder_is_gone():
     server.close()
     assert findings[-1].severity is Severity.PROBLEM
     assert len(answered) == 8
+
+
+@pytest.mark.parametrize("odd", ['"many"', "1e999", "1.5", "null"])
+def test_a_number_of_a_folder_that_is_not_one_is_the_name_nodes_problem(odd):
+    def answer(_, path):
+        kind = {"Content-Type": "application/json"}
+        if "op=GETCONTENTSUMMARY" in path:
+            told = f'{{"directoryCount":1,"fileCount":{odd},"spaceConsumed":0}}'
+            return 200, kind, f'{{"ContentSummary":{told}}}'.encode()
+        if "op=" not in path:
+            return 200, kind, b'{"beans":[{"State":"active"}]}'
+        known = {"pathSuffix": "", "type": "DIRECTORY", "length": 0, "modificationTime": 1}
+        return 200, kind, json.dumps({"FileStatus": {**known, "fileId": 1}}).encode()
+
+    server = Listener(answer)
+    findings = [*examine_cluster({}, f"webhdfs://{server.address}/a/b")]
+    server.close()
+    assert findings[-1].severity is Severity.PROBLEM
+    assert "Cannot access" in findings[-1].message

@@ -84,6 +84,9 @@ class HdfsStatus:
     file_id: int
 
 
+_SUMMARY: Final = ("directoryCount", "fileCount", "quota", "spaceConsumed", "spaceQuota")
+
+
 class WebHdfs:
     """A client of one cluster; `location` is used in messages, `path` in requests.
 
@@ -180,10 +183,12 @@ class WebHdfs:
                 raise ValueError(f"a folder has the entries {names[:3]}")
         return sorted(found, key=lambda status: status.name)
 
-    def content_summary(self, path: str, location: str) -> dict[str, Any]:
+    def content_summary(self, path: str, location: str) -> dict[str, int]:
         """Return counts, bytes and quotas of a folder, as in Hadoop's `ContentSummary`."""
         with self._failures("access", location):
-            return dict(self._client.get_content_summary(path))
+            found: dict[str, Any] = {"quota": -1, "spaceQuota": -1}
+            found.update(self._client.get_content_summary(path))
+            return {name: operator.index(found[name]) for name in _SUMMARY}
 
     def read(self, path: str, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Read bytes of a file, fewer than `length` only at its end.
