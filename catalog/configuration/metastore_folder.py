@@ -283,17 +283,18 @@ def find(host: str, port: int) -> RunningMetastore | None:
     """Return this user's embedded metastore at an address; None if none is running."""
     if host not in {"127.0.0.1", "localhost"}:
         return None
-    with contextlib.suppress(OSError):
-        folder = _ports()
-        return _at(folder / str(port)) if open_part(folder) is None else None
-    return None
+    folder = _ports()
+    return None if _is_open(folder) else _at(folder / str(port))
 
 
 def record(port: int) -> Path | None:
-    """Return the record of the last embedded metastore of this user at a port, ended or not."""
+    """Return the record of the last embedded metastore of this user at a port, ended or not.
+
+    Where others could have exchanged the records, each counts: it only keeps a client away.
+    """
     folder = _ports()
-    link = folder / str(port)
-    return link if link.is_symlink() and open_part(folder) is None else None
+    links = [each / str(port) for each in (_port_folders() if _is_open(folder) else [folder])]
+    return next((link for link in links if link.is_symlink()), None)
 
 
 def announces(token: str, port: int) -> bool:
@@ -331,14 +332,23 @@ def _ports() -> Path:
 
     What is in it is believed if nobody else could exchange it; see `open_part`.
     """
+    folder, own = _port_folders()
+    return own if _is_open(folder) else folder
+
+
+def _port_folders() -> tuple[Path, Path]:
     from platformdirs import user_state_path
 
     state = Path(os.path.normpath(user_state_path("icecomb").absolute()))
-    folder = state / "metastores"
-    own = state.with_name(f"icecomb-{os.geteuid()}") / "metastores"
-    with contextlib.suppress(OSError):
-        return folder if open_part(folder) is None else own
-    return own
+    own = state.with_name(f"icecomb-{os.geteuid()}")
+    return state / "metastores", own / "metastores"
+
+
+def _is_open(folder: Path) -> bool:
+    try:
+        return open_part(folder) is not None
+    except OSError:
+        return True
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def sees(table, expected, new):
     pointer: Any = HivePointer(nobody, "db", "t", FileIO(), {})
     parameters = {"metadata_location": table.metadata_location}
     entry = HiveTable("db", "t", parameters=parameters)
-    found = pointer.history(expected, new)(entry)
+    found = pointer.history_reader(expected, new)(entry)
     assert found is not None
     before = expected.location if expected else MADE_BY_OTHERS
     return new.location in found, before in found

@@ -169,7 +169,7 @@ class Pointer(EntryPointer[Any]):
     def altered(self, entry: HiveTable, expected: Any, new: Any) -> HiveTable:
         raise AssertionError((entry, expected, new))
 
-    def history(self, expected: Any, new: Any) -> Any:
+    def history_reader(self, expected: Any, new: Any) -> Any:
         raise NotImplementedError
 
 

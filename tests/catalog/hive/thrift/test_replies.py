@@ -300,7 +300,7 @@ def listed(kind: int, *items: bytes) -> bytes:
 
 
 def names_of(*names: str) -> bytes:
-    return wire.string_list_field(0, names) + b"\0"
+    return wire.string_list_field(0, names)
 
 
 @pytest.mark.parametrize(
