@@ -87,7 +87,7 @@ def test_pip_builds_the_same_wheel_of_the_same_files_at_any_time(tmp_path: Path)
     assert names == {f"icecomb/{name}" for name in known}
 
 
-@pytest.mark.gate("compiles Java")
+@pytest.mark.full("compiles Java twice")
 def test_a_class_that_is_compiled_twice_makes_the_same_jar(tmp_path: Path) -> None:
     source = tmp_path / "One.java"
     source.write_text("final class One { static class Two {} }\n")
