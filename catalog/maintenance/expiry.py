@@ -218,5 +218,6 @@ def expire_at_once(
         expire.older_than(older_than)
     least = MIN_SNAPSHOTS.of(table.properties) if retain_last is None else retain_last
     expire.retain_last(least).by_ids(snapshot_ids).clean_expired_metadata(clean_expired_metadata)
-    expire.delete_outside(outside)
+    if outside:
+        expire.delete_outside(outside)
     return expire.plan() if dry_run else expire.commit()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from icecomb.format.errors import ConfigurationError, ValidationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
 from icecomb.format.storage.local import trusted_path
-from icecomb.format.storage.location import PARTS, linked_texts, not_below, outside, plain_texts
+from icecomb.format.storage.location import PARTS, linked_texts, outside, plain_texts
 from icecomb.format.storage.storage_property import ABSOLUTE, OWN_PREFIXES
 
 if TYPE_CHECKING:
@@ -84,23 +84,21 @@ class OwnFolders:
 
         So do those in a folder of several tables whose paths name another one as their owner.
         """
-        given = [*locations]
-        found = not_below(self.folders.values(), given, self._properties, names=names)
+        given, starts = [*locations], tuple(self.folders.values())
         location = self.folders.get(next(iter(self._vouched), ""))
-        shared = tuple(
-            start for start in self.folders.values() if not start.startswith(location or start)
-        )
-        if not shared or location is None:
-            return found
         own = {owner_of(one) for one in self._vouched}
+
+        def is_others(path: str) -> bool:
+            if location is None or path.startswith(location):
+                return False
+            match = _OBJECT_STORE.search(path)
+            return match is not None and match["owner"] not in own
+
         paths = linked_texts(given, self._properties, names=names)
-        return found.union(
+        return frozenset(
             name
             for name, path in zip(given, paths, strict=True)
-            if path.startswith(shared)
-            and not path.startswith(location)
-            and (match := _OBJECT_STORE.search(path))
-            and match["owner"] not in own
+            if not path.startswith(starts) or is_others(path)
         )
 
     def check_more(self, name: str) -> None:

@@ -214,26 +214,8 @@ def outside(
 
     A folder of a local disk that is a link is where it leads; for `names` see `linked_texts`.
     """
-    starts = [f"{one.rstrip('/')}/" for one in linked_texts(folders, properties)]
-    return not_below(starts, locations, properties, names=names)
-
-
-def not_below(
-    starts: Iterable[str],
-    locations: Iterable[str],
-    properties: Mapping[str, str],
-    *,
-    names: bool = True,
-) -> frozenset[str]:
-    """Return the files that are in none of some folders; see `outside`.
-
-    Args:
-        starts: The folders as `linked_texts` spells them, each with a slash at its end.
-        locations: The files.
-        properties: Properties of the `FileIO`, which name the HDFS clusters.
-        names: See `linked_texts`.
-    """
-    given, starts = list(locations), tuple(starts)
+    starts = tuple(f"{one.rstrip('/')}/" for one in linked_texts(folders, properties))
+    given = list(locations)
     paths = linked_texts(given, properties, names=names)
     pairs = zip(given, paths, strict=True)
     return frozenset(name for name, path in pairs if not path.startswith(starts))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any, Final, cast
 
 from icecomb.catalog.migrate.source.hive_type import Converted, parse_hive_type
@@ -37,16 +36,15 @@ def spark_schema(parameters: Mapping[str, str]) -> dict[str, Any] | None:
     text = parameters.get(_KEY)
     if text is None and (count := parameters.get(f"{_KEY}.numParts")):
         wanted = whole_number(count)
-        parts = takewhile(
-            lambda part: part is not None,
-            (parameters.get(f"{_KEY}.part.{index}") for index in range(wanted or 0)),
-        )
-        found = [part for part in parts if part is not None]
-        if len(found) != wanted:
+        found: list[str] = []
+        # it may be a number without end: the first part that is missing ends it
+        while (part := parameters.get(f"{_KEY}.part.{len(found)}")) is not None:
+            found.append(part)
+        if wanted is None or len(found) < wanted:
             raise ValidationError(
                 "a part of the table parameter spark.sql.sources.schema is missing"
             )
-        text = "".join(found)
+        text = "".join(found[:wanted])
     if not text:
         return None
     try:

@@ -1,8 +1,7 @@
 """Expiring old snapshots, and deleting the files that only they need.
 
-Lists of files that an expiration is about to delete, so that a crash leaves none behind.
-
-A list, `metadata/icecomb-gc-<uuid>.parquet`, is written before the commit and deleted with its
+What an expiration is about to delete is on a list, so that a crash leaves no file behind. The list,
+`metadata/icecomb-gc-<uuid>.parquet`, is written before the commit and deleted with its
 files. Its files are only suspects: the expiration may never have been committed, and other writers
 may have needed a file since. So every reader of a list checks it against the current metadata. A
 list names its table, because several tables may keep their metadata in one folder, and the table's

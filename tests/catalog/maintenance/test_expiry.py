@@ -266,6 +266,18 @@ def test_a_file_that_cannot_be_deleted_is_not_counted_and_the_next_run_deletes_i
     assert ids(table) == [2]
 
 
+def die_before_commit(table: Table, monkeypatch: Any) -> None:
+    """Leave the list of an expiration that died before its commit."""
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        applies(patch, die)
+        with pytest.raises(KeyboardInterrupt):
+            table.maintenance.expire_snapshots().older_than(LATER).commit()
+
+
 def test_a_failure_is_an_error_that_names_it(table: Table, monkeypatch: Any) -> None:
     stick(monkeypatch, lambda path: "/data/" in path)
     with pytest.raises(FileIOError, match="Not all files could be deleted"):
@@ -275,14 +287,7 @@ def test_a_failure_is_an_error_that_names_it(table: Table, monkeypatch: Any) -> 
 
 
 def test_a_list_of_files_that_are_needed_deletes_none(table: Table, monkeypatch: Any) -> None:
-    # the run died before its commit
-    def die() -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        applies(patch, die)
-        with pytest.raises(KeyboardInterrupt):
-            table.maintenance.expire_snapshots().older_than(LATER).commit()
+    die_before_commit(table, monkeypatch)
     (path,) = lists(table)
     os.utime(path, (time.time() - 3600,) * 2)
     before = [s.snapshot_id for s in table.refresh().snapshots()]
@@ -296,13 +301,7 @@ def test_a_list_of_files_that_are_needed_deletes_none(table: Table, monkeypatch:
 def test_a_list_of_another_table_in_the_same_metadata_folder_is_left_alone(
     lake: Any, table: Table, monkeypatch: Any
 ) -> None:
-    def die() -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        applies(patch, die)
-        with pytest.raises(KeyboardInterrupt):
-            table.maintenance.expire_snapshots().older_than(LATER).commit()
+    die_before_commit(table, monkeypatch)
     (path,) = lists(table)
     os.utime(path, (time.time() - 3600,) * 2)
     other = lake.create_table("db.other", numbers().schema)
@@ -319,13 +318,7 @@ def test_a_list_of_another_table_in_the_same_metadata_folder_is_left_alone(
 def test_a_list_in_a_copied_folder_names_files_of_the_original(
     table: Table, monkeypatch: Any, tmp_path: Path
 ) -> None:
-    def die() -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        applies(patch, die)
-        with pytest.raises(KeyboardInterrupt):
-            table.maintenance.expire_snapshots().older_than(LATER).commit()
+    die_before_commit(table, monkeypatch)
     folder, copy = Path(table.location()), tmp_path / "copy"
     shutil.copytree(folder, copy)
     for path in copy.rglob("icecomb-gc-*"):
@@ -372,13 +365,7 @@ def test_a_list_that_names_no_files_is_left_alone(table: Table, names: list[str 
 
 
 def test_a_dry_run_counts_the_files_that_earlier_runs_left(table: Table, monkeypatch: Any) -> None:
-    def die() -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        applies(patch, die)
-        with pytest.raises(KeyboardInterrupt):
-            table.maintenance.expire_snapshots().older_than(LATER).commit()
+    die_before_commit(table, monkeypatch)
     (path,) = lists(table)
     left = Path(table.location()) / "data/left.parquet"
     left.write_bytes(b"rows")
