@@ -108,6 +108,7 @@ BY_CACHED = {
 }
 
 
+@pytest.mark.full("many statements over cached frames")
 @pytest.mark.parametrize("mode", sampled(["copy-on-write", "merge-on-read"], keep=1))
 @pytest.mark.parametrize("minor", ["4.3", "4.1"])
 def test_rows_are_not_changed_by_cached_ones_that_lack_what_others_appended(

@@ -205,6 +205,7 @@ def test_what_commits_do_not_say_is_refused_with_a_way_out(spark, catalog, name)
             spark.sql(statement).collect()
 
 
+@pytest.mark.full("one of many kinds of changes")
 @pytest.mark.sparks("4.3", "4.2")
 def test_rows_that_have_ids_are_told_by_them(sql_on, spark, catalog, name, minor):
     """A copy of a row is no change of it, and an update is one of a row id, also elsewhere."""

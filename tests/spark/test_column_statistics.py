@@ -133,6 +133,7 @@ def check_all_tables(run, namespace):
         run(f"DROP TABLE {table}")
 
 
+@pytest.mark.full("plans many statements")
 def test_estimates_of_joins_and_filters_come_from_what_analyze_computes(spark):
     def run(text):
         return [list(row) for row in spark.sql(text).collect()]

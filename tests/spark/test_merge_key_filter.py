@@ -366,6 +366,7 @@ def summary(table):
     return {key: value for key, value in found.items() if "ows" in key or "records" in key}
 
 
+@pytest.mark.full("one of many filters")
 @pytest.mark.parametrize("mode", sampled(MODES, keep=1))
 def test_a_row_that_two_rows_of_the_source_match_is_still_refused(every_sql, make, mode):
     target, source = make([1, 2, 3], **{"write.merge.mode": mode}), make([2, 7, 7, 2])
@@ -422,6 +423,7 @@ def test_a_table_may_be_its_own_source(every_sql, make):
     assert rows(target) == rows_of(range(5, 20), range(5))
 
 
+@pytest.mark.full("combinations of statements; each is shown by another test")
 def test_subqueries_that_filter_change_the_rows_that_they_name(every_sql, make):
     source = make([3, None, 50, 3])
     for statement, left, new in (

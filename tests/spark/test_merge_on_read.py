@@ -73,6 +73,7 @@ def test_rows_say_their_file_by_the_hash_of_its_path(spark, orders):
     assert found(spark, orders, columns, "1") == [[10, 4, 10]]
 
 
+@pytest.mark.full("writes files until two names have one hash")
 def test_files_of_one_hash_lose_no_rows_of_each_other(spark, catalog, name):
     spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ({MODES})")
     table = load(catalog, name)
@@ -286,6 +287,7 @@ def test_rows_whose_partition_is_null_are_changed_too(spark, name, ask, fields):
     assert ask(f"SELECT id, x FROM {of_any(name)} ORDER BY id") == expected
 
 
+@pytest.mark.full("one of many settings of a session")
 def test_the_sessions_snapshot_properties_are_in_every_summary_also_on_a_branch(
     spark, catalog, orders
 ):

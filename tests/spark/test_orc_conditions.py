@@ -192,6 +192,7 @@ ASKED = 60
 
 
 # a task carries the plans of all parts of its union: few parts at once are asked much faster
+@pytest.mark.full("many conditions on many tables")
 @pytest.mark.parametrize("minor", ["4.3", "3.5"])
 @pytest.mark.parametrize("asked", sampled([range(20), range(20, ASKED)], keep=1))
 @pytest.mark.seeds(2, gate=1)

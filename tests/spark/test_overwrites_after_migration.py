@@ -110,6 +110,7 @@ def of_hive(rows, stored):
     return sorted(([None if v == NULL else v for v in row] for row in rows), key=str)
 
 
+@pytest.mark.full("a job of many statements")
 @pytest.mark.parametrize(
     ("minor", "stored", "forms"),
     [

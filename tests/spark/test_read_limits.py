@@ -158,6 +158,7 @@ def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
     assert re.match(expected[number][-1], answers[number]), answers[number]
 
 
+@pytest.mark.full("fills the memory of an executor")
 @pytest.mark.parametrize(
     ("size", "answer"),
     sampled(

@@ -51,6 +51,7 @@ def name(request, sql, catalog):
     sql(f"DROP NAMESPACE lake.{NAMESPACE}")
 
 
+@pytest.mark.full("one of many tables; Python reads them in the gate")
 def test_states_of_the_old_table_are_read_with_its_columns_and_not_changed(sql, name):
     old, new = [[1, 1.0], [2, 2.0], [3, 300.0]], [[11, 7], [12, 14], [13, 2100]]
     for state in (f"{name}.branch_b", f"{name}.tag_old", f"{name} VERSION AS OF 'old'"):

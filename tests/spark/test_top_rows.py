@@ -46,6 +46,7 @@ def check(sql, table, key, order, random, ties=""):
         assert sql(query) == rows[offset : offset + count], query
 
 
+@pytest.mark.full("random tables; the plan is shown by the other test")
 @pytest.mark.seeds(2, gate=1)
 def test_random_tables_have_the_first_rows_of_every_order(sql, catalog, name, seed):
     random = Random(seed)

@@ -505,6 +505,7 @@ def test_written_files_have_a_page_index_and_no_checksum_file_beside_them(spark,
     assert rows(spark, f"SELECT count(*) FROM {name(table)}") == [(999,)]
 
 
+@pytest.mark.full("all transforms; those of Python are in the gate")
 def test_rows_go_into_the_partitions_that_another_implementation_expects(
     spark, pyiceberg, namespace
 ):
