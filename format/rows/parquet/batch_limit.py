@@ -20,7 +20,7 @@ from icecomb.format.rows.parquet.compact_protocol import CompactError, read_stru
 
 BATCH_BYTES: Final = 256 << 20
 """The most memory of a batch; its last rows may take more, if they are longer than those before."""
-_FIRST_ROWS: Final = 1 << 10
+_FIRST_ROWS: Final = 1 << 12
 _GROWTH: Final = 16
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 """Bytes of a value in Arrow by its physical type."""
