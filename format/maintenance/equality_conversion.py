@@ -3,7 +3,8 @@
 An equality delete file applies to older data files (spec: Scan Planning) of its partition or, if
 its spec has no fields, of all partitions. For each key, only the newest file that has it matters: a
 row of an older data file is deleted, whichever other files delete the same key. So all keys of a
-group form one set of keys with their ages, and each data file is read once, only its key columns.
+group that are about one partition, or about all, form one set of keys with their ages, and each
+data file is read once, only its key columns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE: Final = 1 << 22
 """The number of keys to hold in memory; for more, data files are read again."""
 POSITIONS_AT_ONCE: Final = 1 << 24
+_About: TypeAlias = "tuple[PartitionKey, tuple[int, ...]]"
+"""The scope of equality deletes, see `_scope`, and the columns that they compare."""
 _MATCHED: Final = Schema((IS_DELETED, ROW_POSITION))
 
 
@@ -83,8 +86,7 @@ def plan_conversion(
     scopes: dict[PartitionKey, list[LiveDelete]] = {}
     for delete in live_deletes(io, metadata, manifests):
         if delete.file.content is DataFileContent.EQUALITY_DELETES and delete.file_path in chosen:
-            key = () if delete.is_global else index_key(delete.file)
-            scopes.setdefault(key, []).append(delete)
+            scopes.setdefault(_scope(delete), []).append(delete)
     if () in scopes and metadata.format_version >= 3:
         # a data file gets one vector, whichever deletes apply to it
         scopes = {(): [delete for deletes in scopes.values() for delete in deletes]}
@@ -132,6 +134,11 @@ def reached_files(
                 yield ReachedFile(task, age, deletes)
 
 
+def _scope(delete: LiveDelete) -> PartitionKey:
+    """Return the partition that an equality delete file is about; () if it is about all."""
+    return () if delete.is_global else index_key(delete.file)
+
+
 class _NewerKeys:
     """A set of keys, with the newest delete file that has each."""
 
@@ -175,14 +182,15 @@ class _KeysFrom:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The keys that are in memory at once, by the columns that they compare.
+    """The keys that are in memory at once, by the partition and the columns that they are about.
 
     Attributes:
-        numbers: The data sequence numbers of the delete files that have some of them, by path.
+        numbers: The scope and the data sequence number of the delete files that have some of them,
+            by path.
     """
 
-    keys: Mapping[tuple[int, ...], _NewerKeys]
-    numbers: Mapping[str, int]
+    keys: Mapping[_About, _NewerKeys]
+    numbers: Mapping[str, tuple[PartitionKey, int]]
 
     def of(self, delete_files: Sequence[DataFile]) -> list[_KeysFrom]:
         """Return the keys that these files delete, all of which apply to one data file.
@@ -190,11 +198,12 @@ class _Round:
         These are all newer than it, except those whose bounds exclude all its rows: the oldest
         determines from which age on keys delete its rows.
         """
-        oldest: dict[tuple[int, ...], int] = {}
+        oldest: dict[_About, int] = {}
         for file in delete_files:
-            ids, number = compared_columns(file), self.numbers[file.file_path]
-            oldest[ids] = min(oldest.get(ids, number), number)
-        return [self.keys[ids].from_number(number) for ids, number in oldest.items()]
+            scope, number = self.numbers[file.file_path]
+            about = scope, compared_columns(file)
+            oldest[about] = min(oldest.get(about, number), number)
+        return [self.keys[about].from_number(number) for about, number in oldest.items()]
 
 
 class EqualityConverter:
@@ -314,18 +323,19 @@ class EqualityConverter:
         """Yield the keys of a group, a bounded number at a time."""
         if not group.data:
             return
-        by_columns: dict[tuple[int, ...], list[LiveDelete]] = {}
+        grouped: dict[_About, list[LiveDelete]] = {}
         for delete in group.tasks:
-            by_columns.setdefault(compared_columns(delete.file), []).append(delete)
-        waiting: dict[tuple[int, ...], list[tuple[Mapping[int, pa.Array], int]]] = {}
-        numbers: dict[str, int] = {}
+            about = _scope(delete), compared_columns(delete.file)
+            grouped.setdefault(about, []).append(delete)
+        waiting: dict[_About, list[tuple[Mapping[int, pa.Array], int]]] = {}
+        numbers: dict[str, tuple[PartitionKey, int]] = {}
         count = 0
-        for ids, deletes in by_columns.items():
+        for (scope, ids), deletes in grouped.items():
             for delete in deletes:
                 for arrays in read_keys(self._io, self._metadata, ids, delete.file):
                     check_wanted()
-                    waiting.setdefault(ids, []).append((arrays, delete.number))
-                    numbers[delete.file_path] = delete.number
+                    waiting.setdefault((scope, ids), []).append((arrays, delete.number))
+                    numbers[delete.file_path] = scope, delete.number
                     count += len(arrays[ids[0]])
                     if count >= KEYS_AT_ONCE:
                         yield _round(waiting, numbers)
@@ -335,11 +345,13 @@ class EqualityConverter:
 
 
 def _round(
-    waiting: Mapping[tuple[int, ...], Sequence[tuple[Mapping[int, pa.Array], int]]],
-    numbers: Mapping[str, int],
+    waiting: Mapping[_About, Sequence[tuple[Mapping[int, pa.Array], int]]],
+    numbers: Mapping[str, tuple[PartitionKey, int]],
 ) -> _Round:
     keys = {
-        ids: _NewerKeys(ids, [arrays for arrays, _ in parts], [number for _, number in parts])
-        for ids, parts in waiting.items()
+        about: _NewerKeys(
+            about[1], [arrays for arrays, _ in parts], [number for _, number in parts]
+        )
+        for about, parts in waiting.items()
     }
     return _Round(keys, numbers)

@@ -261,6 +261,24 @@ def test_equality_deletes_of_all_partitions_and_of_one_give_one_vector(lake):
     assert_vectors(table)
 
 
+def test_keys_of_one_partition_stay_in_others_that_deletes_of_all_partitions_reach(lake):
+    # spec, Scan Planning: equality deletes of a partition apply to data files of it alone
+    table = new_table(lake, frame(), **V3)
+    with table.update_spec() as update:
+        update.add_field("s", "identity", "p")
+    for name in ("here", "there"):
+        table.append(frame(4, 5, 6).set_column(1, "s", pa.array([name] * 3)))
+    delete_by_value(table, 6)  # of the first spec: about all partitions
+    writer = EqualityDeleteWriter(table.io, table.refresh().metadata, uuid.uuid4().hex, ["id"])
+    writer.write(pa.record_batch({"id": [5], "s": ["there"]}))
+    (deletes_there,) = writer.close()
+    table.commit(RowDelta(table.io).add_deletes(deletes_there))
+    before = sorted(in_order(table))
+    table.maintenance.convert_equality_deletes()
+    assert sorted(in_order(table)) == before == [4, 4, 5]
+    assert_vectors(table)
+
+
 def _delete_in_partition(table, value, spec_id):
     writer = EqualityDeleteWriter(
         table.io, table.refresh().metadata, uuid.uuid4().hex, ["id"], spec_id=spec_id
