@@ -125,7 +125,7 @@ TOKEN_FILES: Final = text(
 )
 HDFS_SERVERS: Final = text(
     "mapreduce.job.hdfs-servers",
-    "Clusters beside the configured ones to which `hdfs.delegation-token` may be sent.",
+    "Clusters beside the configured ones to which tickets and `hdfs.delegation-token` may go.",
     "locations such as hdfs://host:8020, separated by commas",
 )
 HADOOP_AUTHENTICATION: Final = choice(

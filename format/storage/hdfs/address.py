@@ -109,11 +109,13 @@ class KnownCluster:
         nameservice: Its nameservice; empty if it has none.
         own: `host:port` of its name nodes, in lower case.
         web: `host:port` of their web interfaces, in lower case.
+        is_secure: Whether the settings name it with TLS only.
     """
 
     nameservice: str
     own: frozenset[str]
     web: frozenset[str]
+    is_secure: bool
 
 
 def known_clusters(properties: Mapping[str, str]) -> list[KnownCluster]:
@@ -124,10 +126,11 @@ def known_clusters(properties: Mapping[str, str]) -> list[KnownCluster]:
     """
     found = []
     services = _names(properties.get("dfs.nameservices", ""))
+    secure = _is_secure("hdfs", properties)
     for service in (*services, ""):
         own, web = _known_addresses(service, properties)
         if web and (service or own.isdisjoint(with_port(each).lower() for each in services)):
-            found.append(KnownCluster(service, frozenset(own), frozenset(web)))
+            found.append(KnownCluster(service, frozenset(own), frozenset(web), secure))
     named = [properties.get("fs.defaultFS", ""), properties.get("warehouse", "")]
     named += _names(HDFS_SERVERS.of(properties) or "")
     named += [target for key, target in properties.items() if _LINK.match(key)]
@@ -135,10 +138,10 @@ def known_clusters(properties: Mapping[str, str]) -> list[KnownCluster]:
         with suppress(ValidationError, ConfigurationError):
             address = resolve_location(location.split(",")[0], properties)
             web = {each.lower() for each in address.name_nodes}
-            if not any(web <= each.web for each in found):
+            if not any(web <= each.web and address.secure >= each.is_secure for each in found):
                 own = {with_port(address.cluster.removeprefix("hdfs://")).lower()}
                 own = own if address.cluster else set()
-                found.append(KnownCluster("", frozenset(own), frozenset(web)))
+                found.append(KnownCluster("", frozenset(own), frozenset(web), address.secure))
     return found
 
 

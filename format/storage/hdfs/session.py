@@ -243,9 +243,14 @@ class HdfsSession:
         return self._services.is_configured and not self._services.is_of_another(service)
 
     def _withheld(self) -> str:
-        """Return what to do where there is a token that is not sent to this cluster."""
+        """Return what to do where there is a token or a ticket that is not sent to this cluster."""
         if self._token() is not None:
             return ""
+        if self._login is not None and not self._services.may_see_tickets:
+            return (
+                "Without TLS tickets are shown to clusters that the settings name so: "
+                f"{HDFS_SERVERS} can name this."
+            )
         if self._stated_token is not None:
             return f"{HDFS_TOKEN} is sent to configured clusters only: {HDFS_SERVERS} can name this"
         tokens = (token for source in self._token_sources for token in find_tokens(source))
@@ -302,7 +307,7 @@ class HdfsSession:
                 return reply
 
         session = self._equipped(Session(), is_whole=True)
-        if login is not None:
+        if login is not None and self._services.may_see_tickets:
             session.auth = login
         return session
 

@@ -5,7 +5,8 @@ as a name or as an address. A location from metadata may name any host. So the a
 that the settings do not name count only if the connection leads there, too: whoever owns a host's
 name may answer with another address at every question. Names of an address (reverse DNS) never
 count, which are said by whoever owns the address. Over TLS, where a certificate proves a name, only
-names of the settings count.
+names of the settings count. Without it whoever owns the network reads what is sent, and a location
+can ask for that (`webhdfs://`): a cluster that the settings name with TLS is another one without.
 Source: Hadoop's ``SecurityUtil.buildTokenService``, ``HAUtilClient``.
 """
 
@@ -38,6 +39,14 @@ class TokenServices:
         """Whether the settings name the cluster, by this name or by another one of its hosts."""
         return bool(self._described)
 
+    @property
+    def may_see_tickets(self) -> bool:
+        """Whether the cluster may be shown a ticket, which is as good at another port of a host.
+
+        Whoever reads it on the way can be first to show it, to a server that demands TLS.
+        """
+        return self._secure or self.is_configured
+
     def has(self, service: str) -> bool:
         """Return whether a token for `service` is for this cluster."""
         found = self._decided.get(service)
@@ -46,6 +55,8 @@ class TokenServices:
         return found
 
     def _is_for(self, service: str) -> bool:
+        if not self.may_see_tickets and any(each.is_secure for each in self._known):
+            return False
         if service in self._own:
             return True
         names = {name for each in self._described for name in _services(each)}
@@ -85,12 +96,13 @@ class TokenServices:
 
     @cached_property
     def _described(self) -> list[KnownCluster]:
-        found = [each for each in self._known if not self._web.isdisjoint(each.web)]
+        known = [each for each in self._known if self._secure >= each.is_secure]
+        found = [each for each in known if not self._web.isdisjoint(each.web)]
         if found:
             return found
         # only what names of the settings lead to: those in a location are another's
         reached = _by_address(self._web)
-        found = [each for each in self._known if reached and reached <= _by_address(each.web)]
+        found = [each for each in known if reached and reached <= _by_address(each.web)]
         return found if found and self._bind(reached) else []
 
 

@@ -142,6 +142,6 @@ def test_a_server_without_the_key_of_the_service_is_not_believed(secured, proper
         )
         location = f"webhdfs://localhost:{impostor.port}/"
         with pytest.raises(IcecombError):
-            FileIO({**properties, **keytab}).folders(location)
+            FileIO({**properties, **keytab, "warehouse": location}).folders(location)
         impostor.close()
         assert "Authorization: Negotiate" in impostor.requests[-1]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import requests
 
+from icecomb.format.errors import FileIOError
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.hdfs import spnego
 from icecomb.format.storage.kerberos import GssError
@@ -111,7 +112,7 @@ def test_a_name_node_that_asks_for_no_login_is_believed_only_where_settings_allo
     body = json.dumps({"FileStatus": status}).encode()
     server.after = (200, {**JSON, **proof(b"proof")}, body)
     location = f"webhdfs://{server.address}/x"
-    assert FileIO(KERBEROS).size(location) == 7
+    assert FileIO({**KERBEROS, "warehouse": location}).size(location) == 7
     server.answer = lambda *_: (200, JSON, body)
     with pytest.raises(GssError, match="does not prove") as refused:
         FileIO(KERBEROS).size(location)
@@ -120,3 +121,26 @@ def test_a_name_node_that_asks_for_no_login_is_believed_only_where_settings_allo
     assert FileIO({}).size(location) == 7
     token = {"hdfs.delegation-token": "t", "warehouse": location}
     assert FileIO({**KERBEROS, **token}).size(location) == 7
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"fs.defaultFS": "hdfs://127.0.0.1:8020"},
+        {"fs.defaultFS": "hdfs://127.0.0.1:{port}", "dfs.http.policy": "HTTPS_ONLY"},
+        {"warehouse": "swebhdfs://{address}/lake"},
+    ],
+)
+def test_no_location_has_a_ticket_shown_without_tls_to_a_server_that_settings_do_not_name_so(
+    server: Any, named: dict[str, str]
+) -> None:
+    """Who owns the network would show it to a server of that host that demands TLS."""
+    server.after = (200, {**JSON, **proof(b"proof")}, b"{}")
+    place = {"address": server.address, "port": server.port}
+    settings = {key: value.format_map(place) for key, value in named.items()}
+    location = f"webhdfs://{server.address}/x"
+    with pytest.raises(FileIOError, match="rejected the login") as refused:
+        FileIO({**KERBEROS, **settings}).size(location)
+    assert "mapreduce.job.hdfs-servers can name this" in refused.value.hint
+    assert not any("Authorization" in each for each in server.requests)

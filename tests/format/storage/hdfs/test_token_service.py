@@ -115,6 +115,40 @@ def test_over_tls_only_names_of_settings_are_believed(service, settings):
         assert shown({**settings, **held_token}, "swebhdfs://nn.corp.example:9871/x")
 
 
+TLS = {"dfs.http.policy": "HTTPS_ONLY"}
+BY_TLS = {"warehouse": "swebhdfs://nn.corp.example:9871/lake"}
+
+
+@pytest.mark.parametrize(
+    ("service", "properties", "location"),
+    [
+        ("ha-hdfs:ns1", {**HA, **TLS}, "webhdfs://ns1/x"),
+        ("ha-hdfs:ns1", {**HA, **TLS}, "webhdfs://b/x"),
+        ("10.0.0.1:9871", {**HA, **TLS}, "webhdfs://a:9871/x"),
+        ("10.0.0.9:8020", {**SINGLE, **TLS}, "webhdfs://nn.corp.example:8020/x"),
+        ("nn.corp.example:9871", {**SINGLE, **TLS}, "webhdfs://alias.corp.example:9871/x"),
+        ("nn.corp.example:9871", BY_TLS, "webhdfs://nn.corp.example:9871/x"),
+        ("10.0.0.9:8020", BY_TLS, "webhdfs://10.0.0.9:8020/x"),
+    ],
+)
+def test_no_location_has_a_token_sent_without_tls_where_settings_ask_for_it(
+    service, properties, location
+):
+    """Who owns the network would read it."""
+    right = token(service)
+    for settings in (held(right), {**KERBEROS, **held(right)}, {"hdfs.delegation-token": right}):
+        assert shown({**properties, **settings}, location) is None
+
+
+def test_where_settings_ask_for_tls_a_token_goes_over_it_or_to_what_they_name_without():
+    for location in ("hdfs://ns1/x", "swebhdfs://b:9871/x"):
+        right = token("ha-hdfs:ns1")
+        assert shown({**HA, **TLS, **held(right)}, location) == right
+    old = token("nn.corp.example:9870")
+    named = {**BY_TLS, "mapreduce.job.hdfs-servers": "webhdfs://nn.corp.example:9870/"}
+    assert shown({**named, **held(old)}, "webhdfs://nn.corp.example/x") == old
+
+
 FOREIGN = ("webhdfs://attacker.example/x", "hdfs://attacker.example:8020/x", "hdfs://elsewhere/x")
 
 
