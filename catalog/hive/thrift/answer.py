@@ -19,13 +19,13 @@ def result(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) 
 
     If ``nested``, use the first field of the reply's result, a struct.
     """
-    found = _field(raw, nested=nested)
+    found = _field(raw, wire.STRUCT, nested=nested)
     return convert(raw[found.value : found.end])
 
 
 def result_list(raw: bytes, convert: Callable[[bytes], _T], *, nested: bool = False) -> list[_T]:
     """Return the values of the structs that a reply carries; see `result`."""
-    found = _field(raw, nested=nested)
+    found = _field(raw, wire.LIST, nested=nested)
     return [convert(item) for item in wire.list_items(raw, found.value)]
 
 
@@ -84,10 +84,11 @@ def missing_table(database: str, name: str) -> Iterator[None]:
         raise
 
 
-def _field(raw: bytes, *, nested: bool) -> wire.Field:
+def _field(raw: bytes, type_id: int, *, nested: bool) -> wire.Field:
+    """Return the field of the result, of a type that Thrift's decoder has read within limits."""
     found = wire.find(raw, wire.reply_body(raw), 0)
-    if found is not None and nested:
+    if found is not None and found.type_id == wire.STRUCT and nested:
         found = wire.find(raw, found.value, 1)
-    if found is None:
+    if found is None or found.type_id != type_id:
         raise ValueError("the reply has no result")
     return found

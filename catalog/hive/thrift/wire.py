@@ -158,10 +158,13 @@ def _string(text: str) -> bytes:
 
 def _end(data: bytes, position: int, type_id: int) -> int:
     width = _FIXED.get(type_id)
+    if width is None and type_id == _STRING:
+        width = 4 + int.from_bytes(data[position : position + 4], "big")
     if width is not None:
+        # else a list could go on for as many elements as it states
+        if position + width > len(data):
+            raise ValueError("a thrift value ends early")
         return position + width
-    if type_id == _STRING:
-        return position + 4 + int.from_bytes(data[position : position + 4], "big")
     if type_id == STRUCT:
         while data[position] != _STOP:
             position = _end(data, position + 3, data[position])

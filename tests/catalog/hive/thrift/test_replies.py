@@ -350,3 +350,40 @@ def test_a_partition_of_other_values_or_another_table_is_not_believed(server, fo
     ):
         values = [one.values for one in client.partitions.named("db", "t", names)]
         assert values == [one[2:] for one in found]
+
+
+def number(field_id: int) -> bytes:
+    """A number, which as a list has 2,147,483,647 elements of a byte."""
+    return b"\x0a" + field_id.to_bytes(2, "big") + b"\x02\x7f\xff\xff\xff\0\0\0"
+
+
+EMPTY = 3_000_000
+NESTED: dict[str, tuple[bytes, Callable[[HiveClient], object]]] = {
+    "get_primary_keys": (number(1), lambda client: client.constraints.of("db", "t")),
+    "get_table_objects_by_name_req": (
+        wire.string_field(1, "\2" + "\0\x2d\0\0" + "\0" * EMPTY),
+        lambda client: client.tables("db", ["t"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("call", NESTED)
+def test_what_is_no_list_is_not_read_as_one_of_more_elements_than_it_has_bytes(server, call):
+    """Thrift's decoder passes over fields of other types, whatever they would be as lists."""
+    field, ask = NESTED[call]
+    server.result = lambda _: wire.struct_field(0, field + b"\0")
+    with connected(server) as client, pytest.raises(ReplyLostError, match=call):
+        ask(client)
+
+
+@pytest.mark.parametrize("first", [number(0), wire.struct_field(0, b"\0")])
+def test_a_second_result_after_one_of_another_type_is_none(server, first):
+    server.result = lambda _: first + wire.struct_list_field(0, [])
+    with connected(server) as client, pytest.raises(ReplyLostError, match="has no result"):
+        client.grants.of("db", "t")
+
+
+def test_a_value_that_states_more_elements_than_there_are_bytes_has_no_end():
+    for stated in (b"\x0f\0\1\x02", b"\x0e\0\1\x0a", b"\x0d\0\1\x08\x08", b"\x0b\0\1"):
+        with pytest.raises(ValueError, match="ends early"):
+            list(wire.fields(stated + b"\x7f\xff\xff\xff" + b"\0" * 20))
