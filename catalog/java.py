@@ -54,12 +54,16 @@ def find_javac() -> Path:
     return _find("javac", _INSTALL_JDK)
 
 
-def java_environment() -> dict[str, str]:
-    """Return the variables for a Java that needs no credentials: no others are passed on."""
+def java_environment(*more: str) -> dict[str, str]:
+    """Return the variables for a child that needs no credentials: no others are passed on.
+
+    Args:
+        more: The beginnings of names, in any case, of what it needs besides what a Java does.
+    """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in _NEEDED or name.startswith(_NEEDED_STARTS)
+        if name in _NEEDED or name.startswith(_NEEDED_STARTS) or name.lower().startswith(more)
     }
 
 
@@ -201,7 +205,12 @@ def _find(program: str, hint: str) -> Path:
 def _version(java: str) -> int:
     try:
         done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+            [java, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=java_environment(),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaError(f"{java} cannot be run: {error}", hint=_INSTALL_JRE) from error

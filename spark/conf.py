@@ -33,7 +33,7 @@ EXTENSIONS_CLASS: Final = "org.icecomb.spark.IcecombSessionExtensions"
 REDACTION: Final = "spark.redaction.regex"
 _LOGIN: Final = r"://[^/\s:]*:[^/\s]*@"
 """A user and a password in a URL, such as that of a proxy."""
-SECRETS: Final = f"(?i)access[.]?key|(^|[.])ugi$|{HIDDEN_NAMES}|{_LOGIN}"
+SECRETS: Final = f"(?i)(^|[.])ugi$|{HIDDEN_NAMES}|{_LOGIN}"
 """Settings that Spark hides in its UI and logs, by their names or values: its own default, and
 icecomb's secrets."""
 

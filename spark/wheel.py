@@ -17,13 +17,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.java import private_cache
+from icecomb.catalog.java import java_environment, private_cache
 from icecomb.format.errors import ConfigurationError, IcecombError
 from icecomb.format.storage.local import LocalFileSystem
 
 _CHECKOUT: Final = Path(__file__).resolve().parent.parent
 _SETUPTOOLS: Final = 77
 """The oldest setuptools that supports the license fields of pyproject.toml."""
+_OF_PIP: Final = (
+    *("pip_", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("ssl_cert_", "requests_ca_", "curl_ca_", "source_date_"),
+)
+"""How the variables begin by which pip finds packages, and builds the same wheel again."""
 
 
 def build_wheel(target: Path, sparks: Sequence[Path] = ()) -> Path:
@@ -58,7 +63,14 @@ def _pip_wheel(out: Path, sparks: Sequence[Path]) -> None:
         str(_CHECKOUT),
     ]
     # Python looks for the modules of pip's own processes in the working directory first
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=out,
+        env=java_environment(*_OF_PIP),
+    )
     if done.returncode != 0:
         raise ConfigurationError(
             f"pip could not build the wheel:\n{done.stderr[-2000:].strip()}",

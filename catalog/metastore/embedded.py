@@ -288,6 +288,7 @@ def _command_line(pid: int) -> str:
             capture_output=True,
             text=True,
             check=False,
+            env=java_environment(),
         )
         return listed.stdout
 

@@ -25,8 +25,8 @@ _ALIKE: Final = 0.88
 """The similarity from which a name is taken for a misspelling of another."""
 HIDDEN: Final = "********"
 HIDDEN_NAMES: Final = (
-    r"password|passwd|passphrase|secret|token|credential|connection-string|"
-    r"(^|[.\-_])(key|sas)([.\-_]|$)"
+    r"password|passwd|passphrase|secret|token|credential|bindpw|header[.]authorization|"
+    r"(connection.?string|access.?key|api.?key)|[.\-_](pass|pwd)$|(^|[.\-_])(key|sas)([.\-_]|$)"
 )
 """A pattern of names that may stand for secrets, in any case."""
 _SECRET: Final = re.compile(HIDDEN_NAMES, re.IGNORECASE)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from icecomb.catalog.java import find_java, private_cache
+from icecomb.catalog.java import find_java, java_environment, private_cache
 from icecomb.catalog.metastore.server_jar import pyspark_jars
 from icecomb.format.errors import MissingDependencyError
 from icecomb.spark.jar import SUPPORTED, SparkHome
@@ -147,7 +147,9 @@ def _retrieve(module: Path, folder: Path, cache: Path) -> None:
     ]
     # a repository that did not answer may answer the next time
     for _ in range(3):
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, env=java_environment()
+        )
         if done.returncode == 0:
             return
     said = done.stdout[-1500:].strip()
