@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
+    from icecomb.catalog.commit.purge import PurgedTable
     from icecomb.catalog.table.table import Table
     from icecomb.catalog.table.table_creation import CreateTableTransaction, ReplaceTableTransaction
     from icecomb.format.spec.metadata import TableMetadata
@@ -429,9 +430,26 @@ class Catalog(ViewCatalog, CatalogAdmin, ABC):
         if purge_requested and metadata is not None:
             check_purge_allowed(".".join(parse_identifier(identifier)), metadata)
 
-    def purge_table(self, identifier: Name) -> None:
-        """Drop a table and delete its files, as `drop_table` with ``purge_requested``."""
-        self.drop_table(identifier, purge_requested=True)
+    @abstractmethod
+    def purge_table(
+        self, identifier: Name, *, delete_outside: Iterable[str] = (), dry_run: bool = False
+    ) -> PurgedTable:
+        """Drop a table and delete its files, as `drop_table` with ``purge_requested``.
+
+        Files outside of the table's folders stay: a path in metadata may be anybody's.
+
+        Args:
+            identifier: The table's name.
+            delete_outside: Absolute locations of folders, such as those that
+                `PurgedTable.left_outside` of a dry run names, whose files are the table's alone:
+                its files there are deleted, too.
+            dry_run: Whether only to tell what would be left; nothing is changed.
+
+        Raises:
+            NoSuchTableError, NoSuchIcebergTableError: As in `drop_table`.
+            ValidationError: If its property ``gc.enabled`` is false, or a folder of
+                ``delete_outside`` is relative, the root of a storage, or holds the warehouse.
+        """
 
     def new_metadata(self, definition: TableDefinition, location: str) -> TableMetadata:
         """Return the metadata of a table to be created.

@@ -26,7 +26,7 @@ from icecomb.format.spec.change.update import (
     SetPropertiesUpdate,
 )
 from icecomb.format.spec.metadata_file import read_metadata, read_named_metadata
-from icecomb.format.spec.own_folders import OwnFolders
+from icecomb.format.spec.own_folders import OwnFolders, folder_counts
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -148,9 +148,14 @@ def _judge(
         )
     folders = table._own_folders()  # noqa: SLF001 - the table knows its pointer
     own = OwnFolders(folders, now, table.io.properties)
-    written = own.manifests(_manifests(table, new, added)) + own.metadata_files([location])
-    leftovers = _unneeded(table, written)
-    return CommitStatus(CommitState.NOT_COMMITTED, reason, current, leftovers)
+    written = dict.fromkeys([*_manifests(table, new, added), location])
+    outside = own.outside(written)
+    written.pop(location)
+    files = [*own.manifests(written), *own.metadata_files([location]), *sorted(outside)]
+    unneeded = _unneeded(table, files)
+    leftovers = tuple(one for one in unneeded if one not in outside)
+    left = folder_counts(one for one in unneeded if one in outside)
+    return CommitStatus(CommitState.NOT_COMMITTED, reason, current, leftovers, left)
 
 
 def _unneeded(table: Table, leftovers: list[str]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def settle(
     and followed by other commits. A pending commit has not happened, but a delayed request could
     still make it happen. With --checked, --yes first makes that impossible, by moving the pointer
     with a commit that changes nothing; without, wait until the file is an hour old. Data files are
-    never removed.
+    never removed, and files outside of the table's folders are only counted for each folder.
 
     Exit code 0 if the outcome is final, 4 if not.
     """
@@ -65,6 +65,7 @@ def settle(
             "because": found.reason,
             "current metadata": found.current,
             "removed" if removed else "leftovers": list(found.leftovers),
+            "left outside": dict(found.left_outside),
         }
     )
     if found.leftovers and not removed:

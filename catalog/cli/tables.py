@@ -135,14 +135,24 @@ def snapshots(application: Application, table: str) -> None:
 @click.option(
     "--purge", is_flag=True, help="Also delete every file of the table; cannot be undone."
 )
+@click.option(
+    "--outside",
+    metavar="FOLDER",
+    multiple=True,
+    help="With --purge, also delete the table's files there, outside of its folders; repeatable.",
+)
 @click.option("--yes", is_flag=True, help="Do it; without --yes, only show what would happen.")
 @click.pass_obj
-def drop(application: Application, table: str, *, purge: bool, yes: bool) -> None:
+def drop(
+    application: Application, table: str, *, purge: bool, outside: tuple[str, ...], yes: bool
+) -> None:
     """Drop an Iceberg table from the catalog. Its files stay unless --purge is given.
 
     Works for a table whose metadata file is lost, too. A table whose property gc.enabled is false
-    cannot be purged.
+    cannot be purged. Files outside of the table's folders are left, and counted for each folder.
     """
+    if outside and not purge:
+        raise click.UsageError("--outside is for --purge")
     catalog = application.catalog()
     pointer = catalog.load_pointer(table)
     location = held = metadata = None
@@ -153,17 +163,19 @@ def drop(application: Application, table: str, *, purge: bool, yes: bool) -> Non
     else:
         location, held = metadata.location, len(metadata.snapshots)
     catalog.check_drop(table, metadata, purge_requested=purge)
-    if yes:
-        catalog.drop_table(table, purge_requested=purge)
-    application.output.facts(
-        {
-            "table": table,
-            "dropped": yes,
-            "files deleted in" if purge else "files kept in": location,
-            "metadata": pointer,
-            "snapshots": held,
-        }
-    )
+    facts: dict[str, Any] = {
+        "table": table,
+        "dropped": yes,
+        "files deleted in" if purge else "files kept in": location,
+        "metadata": pointer,
+        "snapshots": held,
+    }
+    if purge:
+        purged = catalog.purge_table(table, delete_outside=outside, dry_run=not yes)
+        facts["left outside"] = dict(purged.left_outside)
+    elif yes:
+        catalog.drop_table(table)
+    application.output.facts(facts)
     if not yes:
         application.warn("dry run: add --yes to drop it")
 

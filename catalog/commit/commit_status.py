@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -37,12 +38,15 @@ class CommitStatus:
         current: The metadata file that the table points to.
         leftovers: Metadata, lists and manifests that only this commit would have needed; data
             files are left to the removal of orphans, because others may refer to them.
+        left_outside: Folders outside of the table's own, each with the number of such files there,
+            which stay: a path in metadata may be anybody's.
     """
 
     state: CommitState
     reason: str
     current: str
     leftovers: tuple[str, ...] = ()
+    left_outside: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_settled(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icecomb.format.errors import FileIOError, IcecombError, ValidationError
@@ -12,7 +13,7 @@ from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.property.table_property import FORMER_FOLDERS, GC_ENABLED
 from icecomb.format.property.way_back import deletion_remedy
 from icecomb.format.spec.metadata_file import VERSION_HINT, read_metadata, version_of
-from icecomb.format.spec.own_folders import OwnFolders, outside_text
+from icecomb.format.spec.own_folders import OwnFolders, folder_counts, outside_text
 from icecomb.format.storage.storage_property import OWN_PREFIXES
 
 if TYPE_CHECKING:
@@ -23,6 +24,18 @@ Unneeded: TypeAlias = Callable[[list[str]], list[str]]
 """A function that selects the files that may be deleted."""
 _BATCH: Final = 1000
 _LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedTable:
+    """What a purge did, or would do.
+
+    Attributes:
+        left_outside: Folders outside of the table's own, each with the number of files there
+            that the table had, but that are left.
+    """
+
+    left_outside: Mapping[str, int] = field(default_factory=dict)
 
 
 def check_purge_allowed(name: str, metadata: TableMetadata) -> None:
@@ -67,7 +80,15 @@ def unneeded_by(io: FileIO, others: Iterable[tuple[TableMetadata, str]]) -> Unne
     return reachable.unneeded
 
 
-def purge(io: FileIO, metadata_location: str, folders: Sequence[str], unneeded: Unneeded) -> None:
+def purge(
+    io: FileIO,
+    metadata_location: str,
+    folders: Sequence[str],
+    unneeded: Unneeded,
+    *,
+    more: Sequence[str] = (),
+    dry_run: bool = False,
+) -> PurgedTable:
     """Delete data, delete and metadata files reachable from a metadata file, that file last.
 
     Unreadable files are skipped: the rest is deleted nevertheless. Folders stay.
@@ -75,41 +96,51 @@ def purge(io: FileIO, metadata_location: str, folders: Sequence[str], unneeded: 
     try:
         metadata = read_metadata(io, metadata_location)
     except IcecombError:
-        return
-    purge_files(io, metadata, folders, unneeded)
-    io.delete(unneeded([metadata_location]))
+        return PurgedTable()
+    own = OwnFolders(folders, metadata, io.properties, more)
+    purged = purge_files(io, metadata, own, unneeded, dry_run=dry_run)
+    if not dry_run:
+        io.delete(unneeded([metadata_location]))
+    return purged
 
 
 def purge_files(
-    io: FileIO, metadata: TableMetadata, folders: Sequence[str], unneeded: Unneeded
-) -> None:
+    io: FileIO,
+    metadata: TableMetadata,
+    own: OwnFolders,
+    unneeded: Unneeded,
+    *,
+    dry_run: bool = False,
+) -> PurgedTable:
     """Delete the files of `reachable_files` that are in the table's folders, batch by batch.
 
-    A path in metadata may be anybody's: a warning in the log says which files stay. FileIOError
-    means that some could not be deleted; the others are deleted.
+    A path in metadata may be anybody's: a warning in the log says which files stay, too.
+    FileIOError means that some could not be deleted; the others are deleted.
     """
-    own = OwnFolders(folders, metadata, io.properties)
     failure: FileIOError | None = None
-    left: list[str] = []
+    left: dict[str, None] = {}
     for batch in reachable_files(io, metadata):
         chosen = unneeded(batch)
         outside = own.outside(chosen)
-        left += sorted(outside)
+        left |= dict.fromkeys(sorted(outside))  # a file may be in several manifests
+        if dry_run:
+            continue
         try:
             io.delete([one for one in chosen if one not in outside])
         except FileIOError as error:
             failure = failure or error
     if left:
         _LOG.warning(
-            "%s: %s, which the dropped table had, are not deleted; if such a folder is a table's "
-            "alone, name it in %s, and in the catalog's %s, before it is purged",
-            folders[0],
+            "%s: %s stay when the table is purged; if such a folder is the table's alone, give it "
+            "to purge_table (delete_outside), or name it in %s, and in the catalog's %s, before",
+            metadata.location,
             outside_text(left),
             FORMER_FOLDERS.key,
             OWN_PREFIXES.key,
         )
     if failure is not None:
         raise failure
+    return PurgedTable(folder_counts(left))
 
 
 def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:

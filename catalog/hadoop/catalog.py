@@ -16,14 +16,14 @@ from icecomb.catalog.commit.commit import (
     settle,
 )
 from icecomb.catalog.commit.pointer import Described, MetadataPointer, MetadataVersion
-from icecomb.catalog.commit.purge import purge_files, reachable_files
+from icecomb.catalog.commit.purge import PurgedTable, purge_files, reachable_files
 from icecomb.catalog.commit.version_line import table_folder
 from icecomb.catalog.configuration.catalog_property import WAREHOUSE
 from icecomb.catalog.hadoop.pointer import HadoopPointer
 from icecomb.catalog.identifier import Identifier, Name, parse_identifier
 from icecomb.catalog.table.definition import Draft, TableDefinition
 from icecomb.catalog.table.table import Table
-from icecomb.format.argument import check_flags, checked_text, property_texts
+from icecomb.format.argument import check_flags, checked_members, checked_text, property_texts
 from icecomb.format.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -49,6 +49,7 @@ from icecomb.format.spec.metadata_file import (
     read_metadata,
     version_of,
 )
+from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.location import linked_texts, plain_texts
 
@@ -265,6 +266,19 @@ class HadoopCatalog(Catalog):
             FileIOError: If something was written to the folder meanwhile, or it contains links.
         """
         check_flags(purge_requested=purge_requested)
+        self._drop(identifier, purge_requested=purge_requested, more=(), dry_run=False)
+
+    def purge_table(
+        self, identifier: Name, *, delete_outside: Iterable[str] = (), dry_run: bool = False
+    ) -> PurgedTable:
+        """Implement `Catalog.purge_table` as `drop_table`."""
+        check_flags(dry_run=dry_run)
+        more = checked_members("delete_outside", delete_outside, str)
+        return self._drop(identifier, purge_requested=True, more=more, dry_run=dry_run)
+
+    def _drop(
+        self, identifier: Name, *, purge_requested: bool, more: tuple[str, ...], dry_run: bool
+    ) -> PurgedTable:
         parts = _table_name(identifier)
         pointer = self._pointer(parts)
         with Holding() as held, held:
@@ -272,7 +286,8 @@ class HadoopCatalog(Catalog):
             pointer.locate()
             metadata = _readable(pointer)
             self.check_drop(parts, metadata, purge_requested=purge_requested)
-            TableFolder(self.io, self._folder(parts), ".".join(parts), metadata).delete()
+            folder = TableFolder(self.io, self._folder(parts), ".".join(parts), metadata, more)
+            return folder.delete(dry_run=dry_run)
 
     def check_drop(
         self, identifier: Name, metadata: TableMetadata | None, *, purge_requested: bool
@@ -543,8 +558,16 @@ class TableFolder:
     be deleted; the metadata is None if unreadable.
     """
 
-    def __init__(self, io: FileIO, folder: str, name: str, metadata: TableMetadata | None) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        folder: str,
+        name: str,
+        metadata: TableMetadata | None,
+        more: tuple[str, ...],
+    ) -> None:
         self._io = io
+        self._more = more
         self._folder = folder
         self._name = name
         self._files = [status.location for status in io.list(folder)]
@@ -561,6 +584,8 @@ class TableFolder:
                     location,
                 )
         self._metadata = metadata
+        if more:
+            self._check_more()
         self._check_tables()
         self._check_files()
         if kept := io.undeletable_folder(folder):
@@ -570,16 +595,20 @@ class TableFolder:
                 kept,
             )
 
-    def delete(self) -> None:
+    def delete(self, *, dry_run: bool) -> PurgedTable:
         """Delete the table: rows first, the newest version last, and the folder."""
+        purged = PurgedTable()
         if self._metadata is not None:
             here = frozenset(self._files)
-            purge_files(
+            purged = purge_files(
                 self._io,
                 self._metadata,
-                (self._folder,),
+                self._own(self._metadata),
                 lambda batch: [one for one in batch if one not in here],
+                dry_run=dry_run,
             )
+        if dry_run:
+            return purged
         numbers = {name: version_of(name) for name in self._files}
         last = sorted((number, name) for name, number in numbers.items() if number is not None)
         older = [name for number, name in last if number < last[-1][0]]
@@ -588,6 +617,21 @@ class TableFolder:
         self._io.delete(older)
         self._io.delete(name for _, name in last[len(older) :])
         self._delete_folders()
+        return purged
+
+    def _own(self, metadata: TableMetadata) -> OwnFolders:
+        return OwnFolders((self._folder,), metadata, self._io.properties, self._more)
+
+    def _check_more(self) -> None:
+        """Refuse to delete more than the folder if the table's own files elsewhere are unknown."""
+        if self._metadata is None:
+            raise self._refusal(
+                "nothing is deleted outside of its folder: its metadata is unreadable, or it was "
+                "registered from elsewhere, and its files are those of the table there",
+                "leave delete_outside (--outside) out",
+                self._folder,
+            )
+        self._own(self._metadata).check_more(self._name)
 
     def _is_linked(self, location: str) -> bool:
         """Return whether a link leads to the folder, which the table itself calls otherwise."""

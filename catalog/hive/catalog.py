@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 from icecomb.catalog.catalog import Catalog
@@ -65,15 +65,18 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.holding import Holding
+from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.location import plain_paths
 
 if TYPE_CHECKING:
     from icecomb.catalog.commit.commit_status import CommitStatus
-    from icecomb.catalog.commit.purge import Unneeded
+    from icecomb.catalog.commit.purge import PurgedTable, Unneeded
     from icecomb.catalog.hive.thrift.entity import HiveTable
     from icecomb.format.spec.metadata import TableMetadata
     from icecomb.format.spec.view import ViewDefinition
+
+_T = TypeVar("_T")
 
 
 class HiveViews(ViewCatalog):
@@ -372,7 +375,36 @@ class HiveCatalog(HiveViews, Catalog):
     def drop_table(self, identifier: Name, purge_requested: bool = False) -> None:  # noqa: FBT001, FBT002
         """Implement `Catalog.drop_table` under the lock, even if the metadata file is lost."""
         check_flags(purge_requested=purge_requested)
+        if purge_requested:
+            self.purge_table(identifier)
+        else:
+            self._drop(database_and_table(identifier), lambda *_: None)
+
+    def purge_table(
+        self, identifier: Name, *, delete_outside: Iterable[str] = (), dry_run: bool = False
+    ) -> PurgedTable:
+        """Implement `Catalog.purge_table`."""
+        from icecomb.catalog.commit.purge import purge
+
+        check_flags(dry_run=dry_run)
         place = database_and_table(identifier)
+        more = checked_members("delete_outside", delete_outside, str)
+
+        def prepared(entry: HiveTable, location: str) -> Callable[[], PurgedTable]:
+            unneeded = self._unneeded(place, entry, location, more)
+            folders = own_folders(entry)
+            return lambda: purge(self.io, location, folders, unneeded, more=more, dry_run=dry_run)
+
+        if dry_run:
+            entry = self.client.table(*place)
+            return prepared(entry, pointed_at(entry))()
+        return self._drop(place, prepared)()
+
+    def _drop(self, place: tuple[str, str], prepare: Callable[[HiveTable, str], _T]) -> _T:
+        """Remove an entry; what is prepared before by it and its pointer is returned.
+
+        If that is not None, the lock has to outlive the removal.
+        """
         pointed_at(self.client.table(*place))
         pointer = self.pointer(place)
         known = pointer.known()
@@ -381,10 +413,9 @@ class HiveCatalog(HiveViews, Catalog):
             lock = pointer.guard(held, known.metadata if known else None)
             entry = self.client.table(*place)
             location = pointed_at(entry)
-            if purge_requested:
-                unneeded = self._unneeded(place, entry, location)
+            prepared = prepare(entry, location)
             found = self.entries.remove(entry, pointer)
-            if found and purge_requested and (lock is None or not lock.is_alive(ask=True)):
+            if found and prepared is not None and (lock is None or not lock.is_alive(ask=True)):
                 # Another client may have renamed it: then its files belong to another table.
                 raise CommitStateUnknownError(
                     f"{pointer.name} is gone, and it is unknown whether it was dropped or "
@@ -393,10 +424,7 @@ class HiveCatalog(HiveViews, Catalog):
                     f"files of {location} before you delete them.",
                     table=pointer.name,
                 )
-        if purge_requested:
-            from icecomb.catalog.commit.purge import purge
-
-            purge(self.io, location, own_folders(entry), unneeded)
+        return prepared
 
     def pointer(self, place: tuple[str, str]) -> HivePointer:
         """Return the pointer of a table, which need not exist."""
@@ -408,11 +436,15 @@ class HiveCatalog(HiveViews, Catalog):
         return Table(place, version, self.io, pointer, self)
 
     def _unneeded(
-        self, place: tuple[str, str], entry: HiveTable, metadata_location: str
+        self,
+        place: tuple[str, str],
+        entry: HiveTable,
+        metadata_location: str,
+        more: tuple[str, ...],
     ) -> Unneeded:
         """Return which files of a table nothing else needs; refuse tables that share files.
 
-        Nothing is purged of a table whose metadata is lost.
+        Nothing is purged of a table whose metadata is lost, so that folders in `more` are refused.
         """
         from icecomb.catalog.commit.purge import check_no_folder_table, unneeded_by
         from icecomb.catalog.commit.version_line import other_lines
@@ -421,11 +453,14 @@ class HiveCatalog(HiveViews, Catalog):
         try:
             metadata = read_metadata(self.io, metadata_location)
         except (NoSuchFileError, CorruptFileError):
+            if more:
+                raise
             return lambda _: []
         self.check_drop(place, metadata, purge_requested=True)
+        folders = own_folders(entry)
+        OwnFolders(folders, metadata, self.io.properties, more).check_more(".".join(place))
         check_no_folder_table(self.io, ".".join(place), metadata_location, metadata)
-        folder, *_ = own_folders(entry)
-        others = tables_in_folder(self, place, metadata, self.io, folder, anywhere=True)
+        others = tables_in_folder(self, place, metadata, self.io, folders[0], anywhere=True)
         elsewhere = other_lines(self.io, metadata, metadata_location)
         return unneeded_by(self.io, chain(others, elsewhere))
 

@@ -21,6 +21,7 @@ from icecomb.catalog.hive.parameters import (
     carried,
     description_of,
     naming,
+    own_folders,
     storage_of,
     vouching,
 )
@@ -37,6 +38,7 @@ from icecomb.format.errors import (
 )
 from icecomb.format.operation.expiry.location_keys import Spelling
 from icecomb.format.spec.metadata_file import metadata_version
+from icecomb.format.spec.own_folders import OwnFolders, folder_counts
 from icecomb.format.spec.view import read_view_metadata
 
 if TYPE_CHECKING:
@@ -218,12 +220,18 @@ def view_commit_status(
     has_newest = newest in now.versions
     # A change of properties adds no version, so only the storage knows when it was written.
     old = is_old(_stored_ms(io, location) if has_newest else newest.timestamp_ms)
+
+    def not_made(reason: str) -> CommitStatus:
+        own = OwnFolders(own_folders(entry), now, io.properties)
+        leftovers, outside = own.metadata_files([location]), own.outside([location])
+        left = folder_counts(outside)
+        return CommitStatus(CommitState.NOT_COMMITTED, reason, current, tuple(leftovers), left)
+
     if _is_overtaken(location, current, previous) or (
         not has_newest and any(one.version_id == newest.version_id for one in now.versions)
     ):
         if checked or old:
-            reason = "the view has had another change in its place"
-            return CommitStatus(CommitState.NOT_COMMITTED, reason, current, (location,))
+            return not_made("the view has had another change in its place")
     elif metadata_version(location) <= metadata_version(current):
         return CommitStatus(
             CommitState.UNKNOWN,
@@ -232,7 +240,7 @@ def view_commit_status(
             current,
         )
     elif old:
-        return CommitStatus(CommitState.NOT_COMMITTED, "it is an hour old", current, (location,))
+        return not_made("it is an hour old")
     return CommitStatus(
         CommitState.PENDING,
         "not so far; a request that is still under way could commit it",

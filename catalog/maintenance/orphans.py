@@ -7,10 +7,11 @@ youngest of them: a job that has run for days is still writing some.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +46,7 @@ from icecomb.format.spec.metadata_file import (
     read_metadata_document,
     version_of,
 )
-from icecomb.format.spec.own_folders import OwnFolders
+from icecomb.format.spec.own_folders import OwnFolders, folder_counts, outside_text
 from icecomb.format.storage.location import linked_texts
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ DAY_MS: Final = 86_400_000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
 MODES: Final = ("ERROR", "IGNORE", "DELETE")
 _BATCH: Final = 1000
+_LOG: Final = logging.getLogger(__name__)
 _UUID: Final = r"(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$"
 _NEVER: Final = (
     rf"/(?:_icecomb_migration|{FOLDER}|_icecomb_waiting)/"
@@ -77,6 +79,8 @@ class OrphanFiles:
         other_tables: Skipped folders and metadata files of other tables, each with a description
             of the table.
         quarantine: The folder that files were moved to; None if they were not.
+        left_outside: Folders outside of the searched one, each with the number of files there that
+            were listed for the search; what becomes of them is not for it to say.
     """
 
     orphan_file_location: tuple[str, ...]
@@ -84,6 +88,7 @@ class OrphanFiles:
     failed_files: tuple[str, ...] = ()
     other_tables: Mapping[str, str] | None = None
     quarantine: str | None = None
+    left_outside: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +148,17 @@ def remove_orphan_files(table: Table, search: OrphanSearch) -> OrphanFiles:
     root = (search.location or table.location()).rstrip("/")
     found = _Orphans(table, root, search)
     locations = found.find()
+    left_outside = folder_counts(found.outside)
+    if found.outside:
+        _LOG.warning(
+            "%s: %s are left; give the folder to remove_orphan_files (location) to search it",
+            ".".join(table.name()),
+            outside_text(found.outside, "the searched folder"),
+        )
     if search.dry_run or not locations:
-        return OrphanFiles(tuple(locations), other_tables=found.other_tables)
+        return OrphanFiles(
+            tuple(locations), other_tables=found.other_tables, left_outside=left_outside
+        )
     quarantine = None
     if search.quarantine:
         quarantine = Quarantine(table.io, table._own_folders()[0], root, time.time())  # noqa: SLF001 - the table knows its pointer
@@ -164,6 +178,7 @@ def remove_orphan_files(table: Table, search: OrphanSearch) -> OrphanFiles:
         tuple(failed),
         found.other_tables,
         None if quarantine is None else quarantine.folder,
+        left_outside,
     )
 
 
@@ -181,6 +196,7 @@ class _Orphans:
         self._seen: set[str] = set()
         self._others: list[str] = []
         self.other_tables: dict[str, str] = {}
+        self.outside: list[str] = []
 
     def find(self) -> list[str]:
         """Search for the orphans."""
@@ -200,10 +216,10 @@ class _Orphans:
             neighbors.metadata_files, "the metadata of another table"
         )
         self._reachable.add(list(neighbors.metadata_files))
-        unreached = [self._unreached(batch) for batch in listing.batches()]
-        if self._search.files is not None:
-            unreached = [self._with_times(batch) for batch in unreached]
-        return self._old(unreached)
+        if self._search.files is None:
+            return self._old([self._unreached(batch) for batch in listing.batches()])
+        inside = [self._inside(batch) for batch in listing.batches()]
+        return self._old([self._with_times(self._unreached(batch)) for batch in inside])
 
     def _walk(self, listing: FolderListing) -> None:
         """List the folder; executors of a session list what exceeds this machine's limit."""
@@ -325,12 +341,17 @@ class _Orphans:
             found += names.filter(pc.invert(busy)).to_pylist()
         return found
 
-    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the named files in the folder, as in Iceberg, all with a time."""
+    def _inside(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the named files in the folder, as in Iceberg; the others are noted."""
         (root,) = self._spelling.paths(pa.array([self._root]))
-        paths = self._spelling.paths(batch.column("location"))
+        locations = batch.column("location")
+        paths = self._spelling.paths(locations)
         inside = pa.array([path.startswith(f"{root}/") for path in paths], pa.bool_())
-        batch = batch.filter(inside)
+        self.outside += locations.filter(pc.invert(inside)).to_pylist()
+        return batch.filter(inside)
+
+    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the named files, all with a time."""
         known = pc.is_valid(batch.column("mtime_ms"))
         missing = batch.filter(pc.invert(known)).column("location").to_pylist()
         found = [(at, when) for at, when in _times(self._table.io, missing) if when is not None]

@@ -252,10 +252,10 @@ def folder_counts(locations: Iterable[str]) -> dict[str, int]:
     return dict(Counter(one.rpartition("/")[0] for one in locations).most_common())
 
 
-def outside_text(outside: Collection[str]) -> str:
-    """Return in words how many files are outside of a table's folders, and where most are."""
+def outside_text(outside: Collection[str], of: str = "the table's folders") -> str:
+    """Return in words how many files are outside of some folders, and where most are."""
     folders = [*folder_counts(outside).items()]
     shown = ", ".join(f"{folder} ({count})" for folder, count in folders[:_SHOWN])
     rest = folders[_SHOWN:]
     more = f" and {len(rest)} more folders ({sum(count for _, count in rest)})" if rest else ""
-    return f"{len(outside)} files outside of the table's folders: {shown}{more}"
+    return f"{len(outside)} files outside of {of}: {shown}{more}"

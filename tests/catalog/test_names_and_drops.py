@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from icecomb.catalog import cli, load_catalog
@@ -57,6 +58,33 @@ def test_a_table_whose_metadata_is_lost_is_dropped_by_command(drop, catalog, tab
     assert catalog.table_exists(table.name())
     assert drop(".".join(table.name()), "--purge", "--yes")[1]["dropped"] is True
     assert not catalog.table_exists(table.name())
+
+
+def test_a_purge_by_command_lists_what_it_leaves_and_deletes_what_it_is_told_to(
+    drop, catalog, table, rows, tmp_path
+):
+    name, file = ".".join(table.name()), tmp_path / "given.parquet"
+    pq.write_table(rows, file)
+    table.add_files([f"file:{file}"])
+    left = {f"file:{tmp_path}": 1}
+    code, said, _ = drop(name, "--purge")
+    assert (code, said["dropped"], said["left outside"]) == (0, False, left)
+    assert drop(name, "--outside", str(tmp_path))[0] == 2
+    code, said, err = drop(name, "--purge", "--outside", "/", "--yes")
+    assert (code, said) == (1, None)
+    assert "a root" in err
+    assert catalog.table_exists(table.name())
+    code, said, _ = drop(name, "--purge", "--outside", str(tmp_path), "--yes")
+    assert (code, said["dropped"], said["left outside"]) == (0, True, {})
+    assert not file.exists()
+
+
+def test_no_more_of_a_table_whose_metadata_is_lost_is_purged(drop, catalog, table, tmp_path):
+    path(table.metadata_location).unlink()
+    code, _, err = drop(".".join(table.name()), "--purge", "--outside", str(tmp_path), "--yes")
+    assert code == 1
+    assert path(table.metadata_location).name in err
+    assert catalog.table_exists(table.name())
 
 
 def test_a_table_that_shares_its_files_is_not_purged_not_even_in_a_dry_run(

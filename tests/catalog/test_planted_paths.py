@@ -328,7 +328,7 @@ def test_a_dropped_table_takes_nothing_elsewhere_along(
     assert thesis.exists()
     assert not own.exists()
     assert f"1 files outside of the table's folders: file:{thesis.parent} (1)" in caplog.text
-    (purged,) = [one for one in caplog.messages if "the dropped table had" in one]
+    (purged,) = [one for one in caplog.messages if "stay when the table is purged" in one]
     assert "icecomb.former-folders, and in the catalog's own-folders.allowed-prefixes" in purged
 
 
@@ -347,6 +347,82 @@ def test_an_expiration_deletes_elsewhere_what_it_is_told_to(table: Any, thesis: 
     assert not thesis.exists()
     assert beside.exists()
     assert table.refresh().scan().to_arrow() == ROWS
+
+
+@pytest.mark.parametrize("kind", ["files", pytest.param("hive", marks=pytest.mark.jvm)])
+def test_a_purge_tells_what_it_leaves_elsewhere_and_deletes_there_what_it_is_told_to(
+    kind: str, thesis: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if kind == "hive":
+        lake, namespace = request.getfixturevalue("catalog"), request.getfixturevalue("namespace")
+    else:
+        lake, namespace = load_catalog("f", type="hadoop", warehouse=str(tmp_path / "lake")), "db"
+        lake.create_namespace(namespace)
+    table = lake.create_table(name := f"{namespace}.t", ROWS.schema)
+    table.append(ROWS)
+    named_in(table, f"file:{thesis}")
+    # a second manifest names the file, too
+    named_in(table.refresh(), f"file:{thesis.with_name('gone')}")
+    table.refresh().maintenance.rewrite_manifests()
+    home, beside = f"file:{thesis.parent}", thesis.with_name("beside")
+    beside.touch()
+    own = Path(table.location().removeprefix("file:"))
+    files = {path for path in own.rglob("*") if path.is_file()}
+    for folder in ("/", "file:///", "home", lake.properties.get("warehouse", "/")):
+        for dry_run in (True, False):
+            with pytest.raises(
+                ValidationError, match="it is relative, a root, holds the warehouse"
+            ):
+                lake.purge_table(name, delete_outside=[folder], dry_run=dry_run)
+    assert lake.purge_table(name, dry_run=True).left_outside == {home: 2}
+    assert lake.purge_table(name, delete_outside=[home], dry_run=True).left_outside == {}
+    assert {path for path in own.rglob("*") if path.is_file()} == files
+    assert lake.table_exists(name)
+    assert thesis.exists()
+    assert lake.purge_table(name, delete_outside=[home]).left_outside == {}
+    assert not lake.table_exists(name)
+    assert not thesis.exists()
+    assert beside.exists()
+    assert [path for path in own.rglob("*") if path.suffix in {".parquet", ".avro", ".json"}] == []
+
+
+def test_what_a_purge_left_elsewhere_is_in_its_result(table: Any, thesis: Path) -> None:
+    named_in(table, f"file:{thesis}")
+    assert table.catalog.purge_table("db.t").left_outside == {f"file:{thesis.parent}": 1}
+    assert thesis.exists()
+
+
+def test_a_table_of_another_folder_gives_a_purge_nothing_elsewhere(
+    table: Any, thesis: Path
+) -> None:
+    named_in(table, f"file:{thesis}")
+    copy = table.catalog.register_table("db.copy", table.refresh().metadata_location)
+    with pytest.raises(ValidationError, match="registered from elsewhere"):
+        table.catalog.purge_table("db.copy", delete_outside=[str(thesis.parent)])
+    assert copy.refresh().metadata is not None
+    assert table.catalog.purge_table("db.copy").left_outside == {}
+    assert thesis.exists()
+
+
+def test_folders_that_no_entry_can_hold_are_told_by_a_dry_run(
+    catalog: Any, namespace: str, thesis: Path
+) -> None:
+    """A list of former folders that is longer than metastores keep is not noted."""
+    many = json.dumps([f"/a/{n:03}/{'y' * 200}" for n in range(17)])
+    properties = {"icecomb.former-folders": many, "write.data.path": f"file:{thesis.parent}"}
+    table = catalog.create_table(f"{namespace}.t", ROWS.schema, properties=properties)
+    table.append(ROWS)
+    with table.update_properties() as change:
+        change.remove("write.data.path")
+    assert table.properties["icecomb.former-folders"] == many
+    table.delete()
+    table.append(ROWS)
+    plan = expire_at_once(table, older_than=1 << 42, retain_last=1)
+    assert plan.left_outside == {f"file:{thesis.parent}": 1}
+    assert table.catalog.purge_table(table.name(), dry_run=True).left_outside == plan.left_outside
+    given = {"older_than": 1 << 42, "retain_last": 1, "outside": [*plan.left_outside]}
+    assert expire_at_once(table, **given, dry_run=False).left_outside == {}
+    assert [*thesis.parent.iterdir()] == [thesis]
 
 
 def test_a_local_file_in_a_table_elsewhere(s3: Any, tmp_path: Path) -> None:

@@ -106,8 +106,35 @@ def test_files_elsewhere_that_somebody_planted_in_a_lost_commit_stay(icecomb, lo
     code, said, _ = icecomb("commit", "settle", "--checked", name(table), new, "--yes")
     assert (code, said["outcome"]) == (0, "not committed")
     assert planted.read_text() == "of another table"
+    assert said["left outside"] == {f"file:{tmp_path}": 1}
     assert new in said["removed"]
     assert {one.rpartition(".")[2] for one in said["removed"]} == {"avro", "json"}
+
+
+def test_a_file_elsewhere_that_calls_itself_a_lost_change_of_a_view_stays(
+    icecomb, catalog, namespace, rows, tmp_path
+):
+    view = catalog.create_view(f"{namespace}.v", rows.schema, {"spark": "SELECT 1"})
+    current = path(view.metadata_location)
+    said = current.read_bytes()
+    text = gzip.decompress(said) if said.startswith(b"\x1f\x8b") else said
+    lost = text.replace(b"SELECT 1", b"SELECT 2")
+    own, planted = current.with_name("00000-lost.metadata.json"), tmp_path / "0-x.metadata.json"
+    for file in (own, planted):
+        file.write_bytes(lost)
+    found = {}
+    for file in (planted, own):
+        code, found[file], _ = icecomb(
+            "commit", "settle", f"{namespace}.v", f"file:{file}", "--checked", "--yes"
+        )
+        assert (code, found[file]["outcome"]) == (0, "not committed")
+    assert (found[planted]["removed"], found[planted]["left outside"]) == (
+        [],
+        {f"file:{tmp_path}": 1},
+    )
+    assert (found[own]["removed"], found[own]["left outside"]) == ([f"file:{own}"], {})
+    assert planted.exists()
+    assert not own.exists()
 
 
 def test_a_late_request_fails_once_the_commit_is_settled(icecomb, catalog, lost, rows):

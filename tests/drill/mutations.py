@@ -1124,8 +1124,8 @@ MUTATIONS = [
     Mutation(
         "what is left of a lost commit is deleted wherever it lies",
         "catalog/unknown_commit.py",
-        "own.manifests(_manifests(table, new, added))",
-        "_manifests(table, new, added)",
+        "tuple(one for one in unneeded if one not in outside)",
+        "tuple(unneeded)",
         ("tests/catalog/test_repair.py",),
     ),
     Mutation(

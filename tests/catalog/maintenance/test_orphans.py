@@ -275,6 +275,25 @@ def test_names_that_are_no_text_are_left_alone_and_told(table: Table, caplog: An
     assert remove(table, files=[(os.fsdecode(path), 0) for path in odd]).deleted_files_count == 0
 
 
+def test_listed_files_outside_of_the_folder_are_left_and_counted(
+    table: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (own := folder(table) / "data" / "left.parquet").touch()
+    listed = [own, tmp_path / "a" / "1", tmp_path / "a" / "2", tmp_path / "b" / "1"]
+    for file in listed[1:]:
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    counts = {str(tmp_path / "a"): 2, str(tmp_path / "b"): 1}
+    given = [(str(file), 0) for file in listed]
+    plan = table.maintenance.remove_orphan_files(files=given)
+    assert (plan.orphan_file_location, plan.left_outside) == ((str(own),), counts)
+    assert "3 files outside of the searched folder: " in caplog.text
+    done = remove(table, files=given)
+    assert (done.deleted_files_count, done.left_outside) == (1, counts)
+    assert [file.exists() for file in listed] == [False, True, True, True]
+    assert remove(table).left_outside == {}
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such names")
 def test_a_folder_that_is_a_link_to_a_name_that_is_no_text(table: Table, tmp_path: Path) -> None:
     data, odd = folder(table) / "data", os.fsencode(tmp_path) + b"/\xff"
