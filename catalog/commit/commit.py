@@ -50,7 +50,7 @@ from icecomb.format.property.table_property import (
 )
 from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import clock_skew, metadata_folder
-from icecomb.format.spec.own_folders import OwnFolders, named_folders
+from icecomb.format.spec.own_folders import OwnFolders, named_folders, outside_text
 
 if TYPE_CHECKING:
     from icecomb.format.spec.change.update import Changes
@@ -518,7 +518,14 @@ def _delete_unlogged(
         guard.check_deletable(new)
         kept = {entry.metadata_file for entry in new.metadata_log}
         gone = [e.metadata_file for e in base.metadata_log if e.metadata_file not in kept]
-        io.delete(OwnFolders(guard.own_folders(), new, io.properties).metadata_files(gone))
+        own = OwnFolders(guard.own_folders(), new, io.properties)
+        if outside := own.outside(gone):
+            _LOG.warning(
+                "%s: %s, which the log of metadata no longer names, are not deleted",
+                new.location,
+                outside_text(outside),
+            )
+        io.delete(own.metadata_files(gone))
 
 
 def _blocked(name: str, base: Version, attempts: int, last: CommitFailedError) -> CommitFailedError:

@@ -65,13 +65,18 @@ def test_a_planted_list_of_garbage(table: Any, thesis: Path) -> None:
     files = UnreachableFiles(data_files=(f"file:{thesis}", str(own), f"{own}/../../../../{thesis}"))
     path = Path(write_list(table.io, table.metadata, files).removeprefix("file:"))
     os.utime(path, (time.time() - 3600,) * 2)
-    with table.expire_snapshots() as expire:
-        expire.retain_last(1)
+    planned = table.maintenance.expire_snapshots().retain_last(1).plan()
+    done = table.maintenance.expire_snapshots().retain_last(1).commit()
+    assert planned.left_outside == done.left_outside
+    assert planned.left_outside[f"file:{thesis.parent}"] == 1
+    assert sum(planned.left_outside.values()) == 2
     assert thesis.exists()
     assert not own.exists()
 
 
-def test_a_planted_log_of_metadata(table: Any, thesis: Path) -> None:
+def test_a_planted_log_of_metadata(
+    table: Any, thesis: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with table.transaction() as change:
         change.set_properties(
             {
@@ -90,6 +95,7 @@ def test_a_planted_log_of_metadata(table: Any, thesis: Path) -> None:
     current.write_text(json.dumps(body))
     table.refresh().append(ROWS)
     assert all(path.exists() for path in (thesis, other, within))
+    assert f"2 files outside of the table's folders: {thesis.parent} (2), which" in caplog.text
     assert len(table.metadata.metadata_log) == 1
 
 

@@ -231,8 +231,9 @@ class ExpireSnapshots(PendingUpdate):
             found.files = still_unreachable(self._io, found.files, None, (), self._others)
             if self._files:
                 left = left_files(self._io, after, self._own(self._base), self._others)
-                more = without(left, frozenset(found.files.files))
+                more = without(left.files, frozenset(found.files.files))
                 found.files = Deleted(found.files).joined(Deleted(more)).files
+                found.outside = _each_once(found.outside, left.outside)
         except (IcecombError, OSError) as error:
             found.files = UnreachableFiles()
             found.problem = f"It is unknown which files are needed: {reason_of(error)}"
@@ -312,8 +313,6 @@ class ExpireSnapshots(PendingUpdate):
             return replace(result, problem=result.problem or problem)
         if not done.failed:
             self._discard()
-        _warn_of(committed, garbage.outside)
-        result = replace(result, outside=garbage.outside)
         try:
             done = done.joined(collect_left(self._io, newest, self._own(newest), self._others))
         except (IcecombError, OSError) as error:
@@ -321,7 +320,9 @@ class ExpireSnapshots(PendingUpdate):
             result = replace(result, problem=result.problem or problem)
         if done.failed:
             result = replace(result, problem=f"Not all files could be deleted: {done.reason}")
-        return replace(result, files=done.files, failed=done.failed)
+        outside = _each_once(garbage.outside, done.outside)
+        _warn_of(committed, outside)
+        return replace(result, files=done.files, failed=done.failed, outside=outside)
 
     def _discard(self) -> None:
         """Delete the list, whose files are irrelevant or already deleted."""
@@ -413,6 +414,10 @@ def _gone(before: TableMetadata, after: TableMetadata) -> tuple[tuple[int, ...],
     return ids, tuple(sorted(before.refs.keys() - after.refs.keys()))
 
 
+def _each_once(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*some, *others]))
+
+
 def _warn_of(metadata: TableMetadata, outside: tuple[str, ...]) -> None:
     if outside:
         _LOG.warning(
@@ -459,11 +464,16 @@ _BATCH: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The files that are gone, those that could not be deleted, and why the first could not."""
+    """The files that are gone, those that could not be deleted, and why the first could not.
+
+    Attributes:
+        outside: Files outside of the table's folders, which stay.
+    """
 
     files: UnreachableFiles = UnreachableFiles()  # noqa: RUF009 - a constant
     failed: tuple[str, ...] = ()
     reason: str | None = None
+    outside: tuple[str, ...] = ()
 
     def joined(self, other: Deleted) -> Deleted:
         """Return the combined outcome of both deletions."""
@@ -477,6 +487,7 @@ class Deleted:
             UnreachableFiles(**members, equality_delete_files=equality),
             (*self.failed, *other.failed),
             self.reason or other.reason,
+            _each_once(self.outside, other.outside),
         )
 
 
@@ -549,28 +560,32 @@ def collect_left(
 ) -> Deleted:
     """Delete the files on lists of runs that ended, unless this or another table needs them."""
     done = Deleted()
-    for location, files in _left(io, metadata, own, others):
+    for location, files, outside in _left(io, metadata, own, others):
         found = delete_garbage(io, files)
         if not found.failed:
             delete_list(io, location)
-        done = done.joined(found)
+        done = done.joined(replace(found, outside=outside))
     return done
 
 
 def left_files(
     io: FileIO, metadata: TableMetadata, own: OwnFolders, others: OtherTables | None = None
-) -> UnreachableFiles:
+) -> Deleted:
     """Return what `collect_left` would delete, each file once."""
     found = Deleted()
-    for _, files in _left(io, metadata, own, others):
-        found = found.joined(Deleted(without(files, frozenset(found.files.files))))
-    return found.files
+    for _, files, outside in _left(io, metadata, own, others):
+        more = without(files, frozenset(found.files.files))
+        found = found.joined(Deleted(more, outside=outside))
+    return found
 
 
 def _left(
     io: FileIO, metadata: TableMetadata, own: OwnFolders, others: OtherTables | None
-) -> Iterator[tuple[str, UnreachableFiles]]:
-    """Yield the lists of runs that ended, each with its files that are there and not needed."""
+) -> Iterator[tuple[str, UnreachableFiles, tuple[str, ...]]]:
+    """Yield the lists of runs that ended, each with its files that are there and not needed.
+
+    Those outside of the table's folders stand apart, and are not looked for.
+    """
     lists = [*_abandoned(io, metadata)]
     elsewhere = own.outside(lists) if lists else ()
     for location in (one for one in lists if one not in elsewhere):
@@ -582,8 +597,9 @@ def _left(
             _LOG.warning("%s; it stays, and nothing in it is deleted", error.message)
             continue
         if files is not None:
-            files = without(files, own.outside(files.files))
-            yield location, _present(io, still_unreachable(io, files, metadata, (), others))
+            files = still_unreachable(io, files, metadata, (), others)
+            outside = own.outside(files.files)
+            yield location, _present(io, without(files, outside)), tuple(sorted(outside))
 
 
 def without(files: UnreachableFiles, gone: frozenset[str]) -> UnreachableFiles:
