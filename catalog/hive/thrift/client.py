@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
@@ -42,6 +42,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.thrift_codec import (
     database_from_wire,
     database_to_wire,
+    decode,
     lock_row,
     table_from_wire,
     table_to_wire,
@@ -58,6 +59,7 @@ from icecomb.format.property.property import one_line
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_T = TypeVar("_T")
 _NO_DATABASE: Final = frozenset({"UnknownDBException", "NoSuchObjectException"})
 _PAGE: Final = 500
 _REQUEST_CATALOG: Final = 4
@@ -358,8 +360,7 @@ class HiveClient:
         )
         request = ttypes.LockRequest([component], user=user, hostname=host, agentInfo=agent)
         with named_lock_limits(database, table):
-            answer = self._calls.write("lock", request)
-        return LockAnswer(answer.lockid, LockState(answer.state))
+            return self._calls.send("lock", lambda one: _lock_answer(one.thrift.lock(request)))
 
     def check_lock(self, lock_id: int) -> LockAnswer:
         """Return a lock's state; the call is also a heartbeat.
@@ -367,8 +368,8 @@ class HiveClient:
         A lock that expired, was broken or released raises RefusedError with
         ``NoSuchLockException``.
         """
-        answer = self._calls.read("check_lock", ttypes.CheckLockRequest(lockid=lock_id))
-        return LockAnswer(answer.lockid, LockState(answer.state))
+        request = ttypes.CheckLockRequest(lockid=lock_id)
+        return self._struct("check_lock", ttypes.LockResponse, request, _lock_answer)
 
     def heartbeat(self, lock_id: int) -> None:
         """Keep a lock from expiring.
@@ -390,7 +391,16 @@ class HiveClient:
     def locks(self, database: str | None = None, table: str | None = None) -> list[LockRow]:
         """Return the lock table, or the part of it about one database or table."""
         request = ttypes.ShowLocksRequest(dbname=database, tablename=table)
-        return [lock_row(one) for one in self._calls.read("show_locks", request).locks or ()]
+        return self._struct("show_locks", ttypes.ShowLocksResponse, request, _lock_rows)
+
+    def _struct(self, method: str, kind: Any, request: Any, convert: Callable[[Any], _T]) -> _T:
+        """Return what `convert` makes of the struct in the reply to a call that only reads."""
+
+        def converted(raw: bytes) -> _T:
+            return result(raw, lambda one: convert(decode(kind, one)))
+
+        found: _T = self._calls.read(method, request, result=converted)
+        return found
 
     def _names_of_databases(self) -> list[str]:
         with contextlib.suppress(MetastoreError):
@@ -405,6 +415,16 @@ def _asked(database: str, names: Sequence[str], found: list[HiveTable]) -> list[
         if (stored(each.database), stored(each.name)) not in asked:
             raise ValueError(f"the reply is about another entry, {each.full_name!r}")
     return found
+
+
+def _lock_rows(found: Any) -> list[LockRow]:
+    return [lock_row(one) for one in found.locks or ()]
+
+
+def _lock_answer(found: Any) -> LockAnswer:
+    if found.lockid is None:
+        raise ValueError("the reply names no lock")
+    return LockAnswer(found.lockid, LockState(found.state))
 
 
 def _database(raw: bytes, name: str) -> HiveDatabase:

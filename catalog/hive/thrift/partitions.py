@@ -180,10 +180,9 @@ class Grants:
         kind = ttypes.HiveObjectType.COLUMN if values else ttypes.HiveObjectType.PARTITION
         asked = ttypes.HiveObjectRef(kind, partValues=list(values) or None)
         found = self._calls.read(
-            "list_privileges", None, None, asked, result=lambda raw: result_list(raw, bytes)
+            "list_privileges", None, None, asked, result=lambda raw: result_list(raw, _privilege)
         )
-        for element in found:
-            one = decode(ttypes.HiveObjectPrivilege, element)
+        for element, one in found:
             place, grant = one.hiveObject, one.grantInfo
             if (place.dbName, place.objectName) == (database, table) and self._is_here(element):
                 yield PartitionGrant(
@@ -218,6 +217,14 @@ class Grants:
         if grant.authorizer is not None:
             encoded += wire.string_field(_AUTHORIZER, grant.authorizer)
         return encoded + b"\0"
+
+
+def _privilege(element: bytes) -> tuple[bytes, Any]:
+    """Return a privilege of a reply, encoded and not; ValueError if it is none."""
+    found = decode(ttypes.HiveObjectPrivilege, element)
+    if found.hiveObject is None or found.grantInfo is None:
+        raise ValueError("the reply has a privilege on nothing")
+    return element, found
 
 
 def _checked_names(names: list[str]) -> list[str]:

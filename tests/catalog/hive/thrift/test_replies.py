@@ -387,3 +387,28 @@ def test_a_value_that_states_more_elements_than_there_are_bytes_has_no_end():
     for stated in (b"\x0f\0\1\x02", b"\x0e\0\1\x0a", b"\x0d\0\1\x08\x08", b"\x0b\0\1"):
         with pytest.raises(ValueError, match="ends early"):
             list(wire.fields(stated + b"\x7f\xff\xff\xff" + b"\0" * 20))
+
+
+EMPTY_ANSWERS: dict[str, tuple[bytes, Callable[[HiveClient], object]]] = {
+    "lock": (
+        wire.struct_field(0, b"\0"),
+        lambda client: client.lock("db", "t", user="u", host="h", agent="a"),
+    ),
+    "check_lock": (wire.struct_field(0, b"\0"), lambda client: client.check_lock(1)),
+    "show_locks": (
+        wire.struct_field(0, wire.struct_list_field(1, [b"\0"]) + b"\0"),
+        lambda client: client.locks("db", "t"),
+    ),
+    "list_privileges": (
+        wire.struct_list_field(0, [b"\0"]),
+        lambda client: client.grants.of("db", "t"),
+    ),
+}
+
+
+@pytest.mark.parametrize("call", EMPTY_ANSWERS)
+def test_an_answer_without_what_it_must_have_is_a_lost_one(server, call):
+    answer, ask = EMPTY_ANSWERS[call]
+    server.result = lambda _: answer
+    with connected(server) as client, pytest.raises(ReplyLostError, match=call):
+        ask(client)
