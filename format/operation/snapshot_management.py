@@ -505,7 +505,7 @@ class RefEdit:
                 lambda snapshot: snapshot.snapshot_id not in known,
                 ancestors_of(self.metadata, head),
             )
-            check_staged_rows(self._io, self.metadata, new)
+            check_staged_rows(self._io, self.metadata, new, with_expired=True)
 
     def _change(self, update: Any) -> None:
         self.metadata = update_table_metadata(self.metadata, (update,))

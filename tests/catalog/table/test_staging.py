@@ -194,6 +194,28 @@ def test_a_staged_null_is_not_published_into_a_column_that_became_required(table
     assert ids(table) == [1, 2, 4, 5, *([6] if in_between else [])]
 
 
+@pytest.mark.parametrize("later", ["append", "rewrite"])
+def test_nulls_of_a_branch_whose_append_has_expired_are_not_merged_either(table, later):
+    table.append(rows(3, None), branch="audit")
+    if later == "append":
+        table.append(rows(4), branch="audit")
+    else:
+        options = {"rewrite-all": "true"}
+        table.maintenance.rewrite_data_files(branch="audit", options=options)
+    table.append(rows(5), branch="clean")
+    table.append(rows(6), branch="clean")
+    table.append(rows(7))
+    table.refresh().expire_snapshots().older_than(1 << 52).retain_last(1).commit()
+    make_required(table.refresh())
+    for name in ("audit", "clean"):
+        head = table.refs()[name].snapshot_id
+        assert not table.metadata.has_snapshot(table.snapshot_by_id(head).parent_snapshot_id)
+    with pytest.raises(ValidationError, match="column 'id' is required now"):
+        table.manage_snapshots().set_current_snapshot(ref_name="audit")
+    table.manage_snapshots().set_current_snapshot(ref_name="clean").commit()
+    assert ids(table) == [1, 2, 5, 6]
+
+
 def test_a_branch_with_nulls_or_without_a_column_that_became_required_is_not_merged(table):
     with table.manage_snapshots() as manage:
         manage.create_branch(table.current_snapshot().snapshot_id, "audit")
