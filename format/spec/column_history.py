@@ -74,7 +74,8 @@ def reading_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
 
     Where an id, or a name since the table was replaced, now stands for another column, it is the
     one that the snapshot was created with. A replaced table begins with a snapshot without a
-    parent.
+    parent; where ancestors have expired nothing tells it from one whose column was dropped and
+    added again, and ids count, as the specification says (Column Projection).
     """
     now, own = metadata.schema(), schema_of(metadata, snapshot)
     if own is None or own is now:
@@ -84,12 +85,15 @@ def reading_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     names = (own.find_column_name(i) or "" for i in own.field_ids if not now.contains(i))
     if not any(map(now.contains, names)):
         return now
-    line = _line(metadata, metadata.current_snapshot_id)
-    return own if line.isdisjoint(_line(metadata, snapshot.snapshot_id)) else now
+    if metadata.current_snapshot_id is None:
+        return own
+    main, branch = (
+        _root(metadata, each) for each in (metadata.current_snapshot_id, snapshot.snapshot_id)
+    )
+    return now if main is None or branch is None or main == branch else own
 
 
-def _line(metadata: TableMetadata, snapshot_id: int | None) -> set[int | None]:
-    """Return the ids of a snapshot and its ancestors, with the newest one that has expired."""
-    found = list(ancestors_of(metadata, snapshot_id))
-    parents = {s.parent_snapshot_id for s in found[-1:]} - {None, NO_PARENT}
-    return {s.snapshot_id for s in found} | parents
+def _root(metadata: TableMetadata, snapshot_id: int | None) -> int | None:
+    """Return the id of the oldest ancestor; None if there is none, or it has expired."""
+    oldest = [*ancestors_of(metadata, snapshot_id)][-1:]
+    return next((s.snapshot_id for s in oldest if s.parent_snapshot_id in (None, NO_PARENT)), None)

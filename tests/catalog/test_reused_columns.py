@@ -179,6 +179,26 @@ def test_a_column_that_was_dropped_and_added_again_is_that_of_the_branch_too(lak
     assert read(old.scan().use_ref("b"))["x"] == [None, None, None, 7, 800, 9]
 
 
+def expire(table):
+    now = dt.datetime.now(dt.timezone.utc)
+    table.maintenance.expire_snapshots().older_than(now).retain_last(1).commit()
+
+
+def test_it_stays_so_when_the_snapshots_that_both_had_expire(lake, old):
+    """By the column's id (spec, Column Projection); Iceberg Java's schema of a branch, too."""
+    with old.update_schema() as update:
+        update.delete_column("x")
+    with old.update_schema() as update:
+        update.add_column("x", LongType())
+    old.append(NEW, branch="b")
+    old.append(NEW)
+    expire(old)
+    assert read(old.scan().use_ref("b"))["x"] == [None, None, None, 7, 800, 9]
+    old.append(NEW, branch="b")
+    old.manage_snapshots().replace_branch(old.refs()["b"].snapshot_id, "main").commit()
+    assert read(old.scan())["x"] == [None, None, None, 7, 800, 9, 7, 800, 9]
+
+
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_files_of_both_types_are_refused_by_name_where_the_column_is_read(lake, file_format):
     properties = {"write.format.default": file_format}
