@@ -10,11 +10,13 @@ from random import Random
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import Row
 
 from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.rows.write.data_writer import write_data
+from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.snapshot import Operation
-from icecomb.format.spec.types import LongType
+from icecomb.format.spec.types import LongType, NestedField, StructType
 from tests.catalog.random_table import RandomTable, ordered
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.peers.spark_worker import plain
@@ -230,6 +232,27 @@ def test_what_has_no_answer_is_refused_with_a_way_out(spark, name):
     chosen = spark.read.option("branch", "main").table(f"lake.{name}.changes")
     with pytest.raises(PySparkException, match="not of one state"):
         chosen.collect()
+
+
+def test_a_view_of_changes_brings_no_setting_into_its_columns(spark, catalog, fresh):
+    """Spark puts settings and the environment, secrets among them, into SQL for `${...}`."""
+    name, odd = fresh(), "${system:user.name}"
+    inner = StructType(NestedField(3, odd, LongType()))
+    table = catalog.create_table(
+        name, Schema(NestedField(1, odd, LongType()), NestedField(2, "s", inner))
+    )
+    (first, nested) = table.schema().as_arrow()
+    table.append(pa.table({odd: pa.array([1], first.type), "s": pa.array([{odd: 2}], nested.type)}))
+    call = f"CALL lake.system.create_changelog_view(table => '{name}', changelog_view => 'odd'"
+    for given in (
+        "",
+        ", net_changes => true",
+        rf", identifier_columns => array('\u0024{odd[1:]}')",
+    ):
+        spark.sql(f"{call}{given})").collect()
+        found = spark.table("odd")
+        assert found.schema["s"].dataType.names == [odd]
+        assert [list(row)[:3] for row in found.collect()] == [[1, Row(**{odd: 2}), "INSERT"]]
 
 
 def test_changes_are_told_by_the_ids_of_rows(spark, catalog, fresh):

@@ -40,6 +40,8 @@ NUMBERS = itertools.count(1)
 MORE = pytest.mark.full("one CALL by executors is in the gate, the others by Python")
 REFUSED = (PySparkException, AssertionError)  # the second is that of a Spark in another process
 INNER = StructType(NestedField(30, "x.y", LongType()))
+ODD = "${system:user.name}"
+"""Spark puts settings and the environment into SQL for such a text."""
 COLUMNS = {
     "i": (IntegerType(), lambda n: n - 50, pa.int32()),
     "l": (LongType(), lambda n: (n << 33) - 5, pa.int64()),
@@ -55,6 +57,7 @@ COLUMNS = {
     "u": (UUIDType(), lambda n: uuid.UUID(int=n << 70).bytes, pa.binary(16)),
     "c": (DecimalType(9, 2), lambda n: Decimal(n * 3701 - 5000).scaleb(-2), pa.decimal128(9, 2)),
     "g": (DecimalType(30, 4), lambda n: Decimal(pow(7, n, 10**25) - n), pa.decimal128(30, 4)),
+    ODD: (IntegerType(), lambda n: n % 13, pa.int32()),
     "in": (INNER, lambda n: {"x.y": n % 900}, pa.struct([("x.y", pa.int64())])),
 }
 SCHEMA = Schema(*(NestedField(n, k, COLUMNS[k][0]) for n, k in enumerate(COLUMNS, 1)))
@@ -103,7 +106,7 @@ def delete_by_text(table, text):
 
 def check(sql, ours, theirs, names=NAMES):
     """Executors and the planner make the same sketches, of so many columns; return them."""
-    columns = ", ".join(f"'{name}'" for name in names)
+    columns = ", ".join(f"'{name}'" for name in names).replace("$", r"\u0024")
     call = f"table => '{'.'.join(theirs.name())}', columns => array({columns}), engine => 'Spark'"
     ((path,),) = sql(f"CALL lake.system.compute_table_stats({call})")
     theirs.refresh()

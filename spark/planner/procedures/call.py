@@ -31,7 +31,8 @@ class Call:
         metastore: ``hive.metastore.uris`` of Spark's own Hive support.
         summary: Summary properties of snapshots that identify the application.
         settings: Settings of the session that begin with ``spark.sql.iceberg.``.
-        statements: SQL that the session runs after the procedure, which appends to it.
+        refreshed: Names of tables, in SQL, that the session may have cached.
+        views: Queries of temporary views that the session makes, by their names in SQL.
     """
 
     catalog: Catalog
@@ -42,7 +43,8 @@ class Call:
     summary: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
-    statements: list[str] = field(default_factory=list)
+    refreshed: list[str] = field(default_factory=list)
+    views: dict[str, str] = field(default_factory=dict)
 
     def identifier(self, table: str) -> tuple[str, str]:
         """Parse the name of a table in an argument, as Iceberg does.
@@ -87,7 +89,7 @@ class Call:
 
     def changed(self, table: Table) -> None:
         """Make the session refresh a table that it may have cached."""
-        self.statements.append(f"REFRESH TABLE {quoted_name(self.catalog.name, *table.name())}")
+        self.refreshed.append(quoted_name(self.catalog.name, *table.name()))
 
 
 def parse_name(text: str) -> tuple[str, ...]:

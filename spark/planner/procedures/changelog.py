@@ -90,7 +90,7 @@ def create_changelog_view(
         sql = log.with_updates(ids)
     else:
         sql = log.net_changes() if net_changes else log.changes()
-    call.statements.append(f"CREATE OR REPLACE TEMPORARY VIEW {quoted_name(*parts)} AS {sql}")
+    call.views[quoted_name(*parts)] = sql
     return [(name,)]
 
 

@@ -99,7 +99,7 @@ class Procedures:
         for start in range(0, len(rows), _PAGE_ROWS):
             shown = tuple(map(list, rows[start : start + _PAGE_ROWS]))
             yield ProcedurePage(shown, (), (), (), ())
-        return ProcedureResult(tuple(call.statements))
+        return ProcedureResult(tuple(call.refreshed), call.views)
 
     def end_work(self, request: EndWork) -> Done:
         self._catalogs[request.catalog]

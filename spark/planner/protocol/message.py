@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union, get_args, get_or
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-PROTOCOL: Final = 38
+PROTOCOL: Final = 39
 """The version of the protocol, part of the greeting: bridge and planner must agree."""
 Long: TypeAlias = int
 """A number that needs more than the 32 bits of ``int`` in the bridge."""

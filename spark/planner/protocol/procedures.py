@@ -162,7 +162,8 @@ class SessionSketches(Message):
 
     Args:
         id: The id with which its end is reported, see `EndWork`.
-        columns: SQL expressions of the columns.
+        columns: Names of the columns, quoted.
+        uuids: Those of them for which Spark shows text, while their values are bytes.
         file: The path of the file, which exists, on the driver's host.
     """
 
@@ -170,6 +171,7 @@ class SessionSketches(Message):
     table: str
     read: Mapping[str, str]
     columns: tuple[str, ...]
+    uuids: tuple[str, ...]
     file: str
 
 
@@ -186,9 +188,15 @@ class ProcedurePage(Message):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureResult(Message):
-    """The end of a procedure, with SQL that the session runs before it shows the rows."""
+    """The end of a procedure, with what the session does before it shows the rows.
 
-    statements: tuple[str, ...]
+    Args:
+        refreshed: Names of tables that it may have cached.
+        views: Queries of temporary views, by the names of these.
+    """
+
+    refreshed: tuple[str, ...]
+    views: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

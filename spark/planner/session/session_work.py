@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -161,20 +161,17 @@ class SketchingSession:
         else:
             table = job.identifier
             read = {"start-snapshot-id": str(job.base), "end-snapshot-id": str(job.snapshot_id)}
-        columns = tuple(_value(path, field) for path, field in job.columns)
+        kinds = {quoted_name(*path): field.field_type for path, field in job.columns}
+        columns = tuple(kinds)
+        uuids = tuple(name for name in columns if isinstance(kinds[name], UUIDType))
 
         def asked(number: str, file: str) -> SessionSketches:
-            return SessionSketches(number, quoted_name(self._catalog, *table), read, columns, file)
+            place = quoted_name(self._catalog, *table)
+            return SessionSketches(number, place, read, columns, uuids, file)
 
         what = f"read {len(columns)} columns of {'.'.join(job.identifier)}"
         for row in _lines(self._works, self._conversation, asked, what):
             yield base64.b64decode(row["sketch"])
-
-
-def _value(path: Sequence[str], field: NestedField) -> str:
-    """Return the SQL expression of a column's values, of bytes where Spark shows text for them."""
-    name = quoted_name(*path)
-    return f"unhex(replace({name}, '-', ''))" if isinstance(field.field_type, UUIDType) else name
 
 
 def _lines(

@@ -13,10 +13,13 @@ import org.apache.datasketches.theta.SetOperation;
 import org.apache.datasketches.theta.Sketches;
 import org.apache.datasketches.theta.Union;
 import org.apache.datasketches.theta.UpdateSketch;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.DataFrameReader;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -46,12 +49,11 @@ final class ColumnSketches {
 
   /** The sketch of each column, as JSON objects, see {@code SessionSketches}. */
   static Iterator<String> of(SparkSession spark, SessionSketches asked) {
+    Column[] columns =
+        asked.columns().stream().map(name -> column(name, asked.uuids())).toArray(Column[]::new);
+    DataFrameReader reader = spark.read().options(asked.read());
     Dataset<Row> values =
-        spark
-            .read()
-            .options(asked.read())
-            .table(asked.table())
-            .selectExpr(asked.columns().toArray(String[]::new));
+        PlannedCalls.asWritten(spark, () -> reader.table(asked.table())).select(columns);
     DataType[] types =
         Arrays.stream(values.schema().fields()).map(field -> field.dataType()).toArray(DataType[]::new);
     byte[][] found =
@@ -67,6 +69,14 @@ final class ColumnSketches {
         .map(each -> Json.object(Map.of("sketch", Base64.getEncoder().encodeToString(each))))
         .map(Json::text)
         .iterator();
+  }
+
+  /** Not an expression in SQL, in which a name would bring settings in for <code>${…}</code>. */
+  private static Column column(String name, List<String> uuids) {
+    Column column = functions.col(name);
+    return uuids.contains(name)
+        ? functions.unhex(functions.replace(column, functions.lit("-"), functions.lit("")))
+        : column;
   }
 
   private static byte[][] sketches(Iterator<InternalRow> rows, DataType[] types) {

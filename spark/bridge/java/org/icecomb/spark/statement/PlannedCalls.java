@@ -9,8 +9,12 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.internal.SQLConf;
 import org.icecomb.spark.IcebergSettings;
 import org.icecomb.spark.PlannerSession;
 import org.icecomb.spark.SparkErrors;
@@ -92,11 +96,29 @@ public final class PlannedCalls {
                                     () -> write(ColumnSketches.of(spark, one), one.file())));
                   },
               ProcedureResult.class);
-      result.statements().forEach(spark::sql);
+      asWritten(
+          spark,
+          () -> {
+            result.refreshed().forEach(table -> spark.sql("REFRESH TABLE " + table));
+            result
+                .views()
+                .forEach((name, query) -> spark.sql(query).createOrReplaceTempView(name));
+            return null;
+          });
       return new GivenRows(Schemas.parse(description.schema()), rows);
     } catch (PlannerException e) {
       throw SparkErrors.other(e);
     }
+  }
+
+  /**
+   * Does what parses SQL with names of a table, for which Spark would put settings and the
+   * environment, secrets among them, where they have <code>${…}</code>.
+   */
+  static <T> T asWritten(SparkSession spark, Supplier<T> work) {
+    SQLConf conf = spark.sessionState().conf().clone();
+    conf.setConfString("spark.sql.variable.substitute", "false");
+    return SQLConf.withExistingConf(conf, work::get);
   }
 
   /** Work requested by a procedure. */
@@ -119,17 +141,16 @@ public final class PlannedCalls {
 
   /** Rewrites rows; the procedure commits the files. */
   private static void rewrite(SparkSession spark, SessionWork work) throws Exception {
-    spark
-        .read()
-        .options(work.read())
-        .table(work.table())
-        .writeTo(work.table())
+    asWritten(
+            spark,
+            () -> spark.read().options(work.read()).table(work.table()).writeTo(work.table()))
         .options(work.write())
         .append();
   }
 
   private static Iterator<String> answer(SparkSession spark, SessionQuery query) {
-    return spark.sql(query.statement()).toJSON().toLocalIterator();
+    Dataset<Row> found = asWritten(spark, () -> spark.sql(query.statement()));
+    return found.toJSON().toLocalIterator();
   }
 
   private static void write(Iterator<String> lines, String file) throws IOException {
