@@ -18,6 +18,15 @@ import pytest
 
 from icecomb.catalog.java import compile_jar, find_java
 from icecomb.format.rows.deletes.deletion_vector import encode_vector
+from icecomb.format.rows.parquet.compact_protocol import I32, LIST, STRUCT, Items, read_struct
+from icecomb.format.rows.parquet.raw_footer import (
+    CONVERTED,
+    FIELD_ID,
+    LOGICAL,
+    NUM_CHILDREN,
+    SCHEMA,
+    TYPE,
+)
 from icecomb.spark.jar import bridge_jar, spark_home
 from tests.format.avro.test_schema_size import doubling, record
 from tests.format.rows.deletes.deletion_vectors import runs_of
@@ -121,6 +130,24 @@ def page_of_two_gigabytes(file: Path) -> None:
     file.write_bytes(data)
 
 
+def nested_types(file: Path, levels: int) -> None:
+    """A file of some bytes a level, whose footer states groups in groups."""
+    field = pa.field("a", pa.string(), metadata={"PARQUET:field_id": "2"})
+    pq.write_table(pa.table([pa.array(["x"])], schema=pa.schema([field])), file)
+    data = file.read_bytes()
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer, _ = read_struct(data[begin:-8])
+    root, leaf = footer[SCHEMA].values
+    group = leaf.copy()
+    group.drop(TYPE, CONVERTED, LOGICAL, FIELD_ID)
+    group.put(NUM_CHILDREN, I32, 1)
+    elements = [root, leaf, *([group] * levels), leaf]
+    root.put(NUM_CHILDREN, I32, 2)
+    footer.put(SCHEMA, LIST, Items(STRUCT, [one.encoded() for one in elements]))
+    written = footer.encoded()
+    file.write_bytes(data[:begin] + written + len(written).to_bytes(4, "little") + b"PAR1")
+
+
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     classes = f"{spark_home().jars}{os.sep}*{os.pathsep}{bridge_jar()}"
@@ -137,6 +164,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         lines.append(f"lists 1 {folder}/{items}.lists")
     page_of_two_gigabytes(folder / "page.parquet")
     lines.append(f"parquet 19000 {folder}/page.parquet")
+    nested_types(folder / "nested.parquet", 20_000)
+    lines.append(f"parquet 1 {folder}/nested.parquet")
     done = subprocess.run(
         [find_java(), "-Xmx128m", "-cp", f"{classes}{os.pathsep}{jar}",
          "org.icecomb.spark.read.ReadLimits"],
@@ -146,7 +175,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES + LONG_LISTS) + 1))
+@pytest.mark.parametrize("number", range(len(SCHEMAS + VECTORS + FILES + LONG_LISTS) + 2))
 def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
     expected: list[Any] = [
         *SCHEMAS,
@@ -154,6 +183,7 @@ def test_executors_answer_or_refuse(number: int, answers: list[str]) -> None:
         *FILES,
         *LONG_LISTS,
         ["IOException: There is no memory for what .* more memory[.]$"],
+        ["IOException: The columns of .* are nested more deeply than any stack allows"],
     ]
     assert re.match(expected[number][-1], answers[number]), answers[number]
 

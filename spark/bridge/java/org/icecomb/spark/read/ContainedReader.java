@@ -5,20 +5,25 @@ import org.apache.spark.memory.SparkOutOfMemoryError;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /**
- * A reader whose file may state more than any memory holds: Spark's readers take as much as a page
- * or a stripe says. An array for which there is no room is an error of this file then; as an {@code
- * OutOfMemoryError} it would end the executor, or a local application.
+ * A reader whose file may state more than any memory or stack holds: Spark's readers take as much as
+ * a page or a stripe says, and follow types to any depth. That is an error of this file then; as an
+ * {@code OutOfMemoryError} or {@code StackOverflowError} it would end the executor, or a local
+ * application.
  */
 record ContainedReader(FormatReader reader, FileRequest request) implements FormatReader {
 
-  static IOException error(FileRequest request, OutOfMemoryError error) {
+  static IOException error(FileRequest request, VirtualMachineError error) {
     if (error instanceof SparkOutOfMemoryError) {
       throw error;
     }
     IOException found =
         new IOException(
-            "There is no memory for what " + request.path() + " states (" + error.getMessage() + ")"
-                + "\n  hint: Restore the file if it is damaged; else give Spark more memory.");
+            error instanceof StackOverflowError
+                ? "The columns of " + request.path() + " are nested more deeply than any stack allows"
+                    + "\n  hint: Restore the file if it is damaged; else write it again, less nested."
+                : "There is no memory for what " + request.path() + " states ("
+                    + error.getMessage() + ")"
+                    + "\n  hint: Restore the file if it is damaged; else give Spark more memory.");
     // Spark looks for fatal errors in causes, too
     found.setStackTrace(error.getStackTrace());
     return found;
@@ -28,7 +33,7 @@ record ContainedReader(FormatReader reader, FileRequest request) implements Form
   public boolean next() throws IOException {
     try {
       return reader.next();
-    } catch (OutOfMemoryError e) {
+    } catch (OutOfMemoryError | StackOverflowError e) {
       throw error(request, e);
     } catch (RuntimeException e) {
       // of a vector that has no room for the items of lists, or texts

@@ -18,7 +18,7 @@ interface FormatReader extends Closeable {
             default -> throw new UnsupportedOperationException("its format is " + request.format());
           };
       return new ContainedReader(reader, request);
-    } catch (OutOfMemoryError e) {
+    } catch (OutOfMemoryError | StackOverflowError e) {
       throw ContainedReader.error(request, e);
     }
   }
