@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -325,13 +325,13 @@ _MATERIALIZED: Final = "MATERIALIZED_VIEW"
 _KINDS: Final = ("VIRTUAL_VIEW", _MATERIALIZED)
 _TRINO: Final = re.compile(r"\s*/\* Presto (?:Materialized )?View: (\S+) \*/\s*")
 _SPARK_NAMESPACE: Final = "view.catalogAndNamespace.part.1"
-_TOKENS: Final = re.compile(
-    r"--[^\n]*|/\*.*?\*/"
-    r"|'(?:[^'\\]|\\.)*'"
-    r'|(?P<quoted>`(?:[^`]|``)+`|"(?:[^"\\]|\\.)+")'
-    r"|(?P<word>\w+)|(?P<dot>\.)|(?P<other>\S)",
-    re.DOTALL,
-)
+_ENDED: Final = {
+    "/": r"|/\*.*?\*/",
+    "'": r"|'(?:[^'\\]|\\.)*'",
+    '"': r'|(?P<text>"(?:[^"\\]|\\.)+")',
+}
+"""What ends: comments, constants, and names or constants, by their first characters."""
+_ENDLESS: Final = {"/": r"|/(?=\*)", "'": "|'", '"': '|"(?!")'}
 _OPENS: Final = frozenset({"from", "join"})
 _CLOSES: Final = frozenset({"where", "group", "having", "order", "union", "select", "on", "limit"})
 
@@ -409,9 +409,9 @@ def _names(text: str) -> Iterator[tuple[list[str], bool]]:
     """Yield the dotted names in a text, each with whether it is at the position of a table."""
     parts: list[str] = []
     dotted = inside = expected = False
-    for token in _TOKENS.finditer(text):
+    for token in _tokens(text):
         kind = token.lastgroup
-        if kind in {"word", "quoted"}:
+        if kind in {"word", "quoted", "text"}:
             plain = token[0] if kind == "word" else token[0][1:-1].replace("``", "`")
             word = plain.lower()
             if dotted:
@@ -437,3 +437,30 @@ def _names(text: str) -> Iterator[tuple[list[str], bool]]:
             dotted = False
     if parts:
         yield parts, expected
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of a text; where a quote or a comment never ends, it is a character.
+
+    Those of its kind that follow never end, either. To look for the end of each would take time
+    that grows with the square of their number.
+    """
+    kinds, at = "/'\"", 0
+    while at < len(text):
+        begin, at = at, len(text)
+        for token in _pattern(kinds).finditer(text, begin):
+            if token.lastgroup == "endless":
+                kinds, at = kinds.replace(token[0], ""), token.start()
+                break
+            yield token
+
+
+@cache
+def _pattern(kinds: str) -> re.Pattern[str]:
+    """Return the tokens, with quotes and comments that begin with these characters."""
+    ended, endless = ("".join(map(each.__getitem__, kinds)) for each in (_ENDED, _ENDLESS))
+    return re.compile(
+        rf"--[^\n]*{ended}|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>\w+)|(?P<dot>\.)"
+        rf"|(?P<endless>(?!){endless})|(?P<other>\S)",
+        re.DOTALL,
+    )
