@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 Sides: TypeAlias = Mapping[str, pa.RecordBatch]
 """Batches of equal length, by their names in expressions."""
 
-_SETTINGS = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+_SETTINGS = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    # by default rows go to `.tmp` in the working directory, which another user may have made
+    "temp_directory": "",
+}
 _PLACE: Final = "place of the row"
 """The column of the rows' places, by a name that no expression has."""
 

@@ -40,6 +40,14 @@ def test_each_row_has_its_own_value_also_by_subqueries_that_move_rows(text: str)
     assert found.to_pylist() == [2 * number for number in numbers]
 
 
+def test_rows_are_not_written_to_the_working_directory() -> None:
+    expressions = RowExpressions()
+    text = "current_setting('temp_directory')"
+    (found,) = expressions.compute([text], {"t": pa.record_batch({"n": [1]})})
+    expressions.close()
+    assert found.to_pylist() == [""]
+
+
 @pytest.mark.parametrize("text", ["t.n = 1", 't."N" = 10', "t.inside.a = 1", "T.k = 1"])
 def test_names_that_differ_in_case_only_are_refused_which_duckdb_takes_for_one(text: str) -> None:
     inside = pa.array([{"a": 1, "A": 10}])
