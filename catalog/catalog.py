@@ -20,7 +20,7 @@ from icecomb.format.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icecomb.format.property.property import shown
+from icecomb.format.secret import shown
 from icecomb.format.spec.metadata import new_format_version
 
 if TYPE_CHECKING:

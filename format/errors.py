@@ -6,6 +6,8 @@ next) and a context of named facts (`table`, `path`, ...) for programs and logs.
 
 from typing import ClassVar, Final
 
+from icecomb.format.secret import without_secrets
+
 REPEATED_FILE: Final = "remove the file, and add it once"
 """The hint about a data file that a table has more than once."""
 REPEATED_FILE_OR_COPY: Final = (
@@ -20,7 +22,9 @@ class IcecombError(Exception):
     Args:
         message: One sentence: what failed, where, and what was found.
         hint: Advice on what the reader can do next.
-        **context: Named facts, for example `table="db.t"` or `path="/x"`. Never a secret.
+        **context: Named facts, for example `table="db.t"` or `path="/x"`.
+
+    Secrets in them are hidden: logins and signatures of URLs, and those of settings.
 
     Attributes:
         message: The sentence without the hint.
@@ -32,10 +36,13 @@ class IcecombError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str | None = None, **context: object) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.context = context
+        self.message = without_secrets(message)
+        super().__init__(self.message)
+        self.hint = hint and without_secrets(hint)
+        self.context = {
+            name: without_secrets(fact) if isinstance(fact, str) and "://" in fact else fact
+            for name, fact in context.items()
+        }
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from icecomb.format.printable_text import PrintableFormatter
-from icecomb.format.property.property import without_secrets
+from icecomb.format.secret import without_secrets
 
 _FORMATTER: Final = PrintableFormatter()
 _CALLS: Final = {"httpRequest", "httpResponse"}

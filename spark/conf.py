@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property.property import HIDDEN_NAMES
+from icecomb.format.secret import HIDDEN_NAMES
 from icecomb.spark.jar import bridge_jar
 
 CATALOG_CLASS: Final = "org.icecomb.spark.IcecombCatalog"

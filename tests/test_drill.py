@@ -19,8 +19,6 @@ from tests.drill.trial import BROKEN, CAUGHT, MISSED, Trial
 from tests.drill.working_copy import WorkingCopy
 
 FLOORS = ("format", "catalog", "spark/planner")
-WITHOUT = {"format": "errors and small helpers: every room uses them"}
-"""Rooms where nothing is broken, and why."""
 PYTEST = [sys.executable, "-m", "pytest", "-p", "pytest_timeout"]
 PROJECT = {
     "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\nmarkers = ["jvm"]\n',
@@ -66,7 +64,7 @@ def test_something_is_broken_in_every_room():
         if path.name != "__init__.py"
     }
     broken = {each.room for each in MUTATIONS}
-    assert rooms - broken == WITHOUT.keys()
+    assert rooms - broken == set()
 
 
 def test_every_file_that_is_broken_is_part_of_the_product():

@@ -22,6 +22,7 @@ from icecomb.catalog.cli.output.terminal import write_help, write_line
 from icecomb.format.errors import CommitStateUnknownError, IcecombError
 from icecomb.format.printable_text import logged_to
 from icecomb.format.property.property import similar
+from icecomb.format.secret import without_secrets
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
@@ -397,7 +398,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return ERROR
     except Exception as error:  # noqa: BLE001 - printed, by its trace where that is wanted
         if os.environ.get("ICECOMB_TRACE"):
-            for line in traceback.format_exc().splitlines():
+            for line in without_secrets(traceback.format_exc()).splitlines():
                 write_line(line, sys.stderr)
             return ERROR
         text = f"{type(error).__name__}: {error}"
@@ -423,7 +424,7 @@ def _meant(error: click.UsageError) -> str:
 
 
 def _complain(message: str, hint: str | None, code: int) -> int:
-    write_line(f"error: {' '.join(message.split())}", sys.stderr)
+    write_line(f"error: {' '.join(without_secrets(message).split())}", sys.stderr)
     if hint:
         # blanks within a line may be those of a quoted name
         write_line(f"  hint: {_NEW_LINES.sub(' ', hint.strip())}", sys.stderr)

@@ -39,7 +39,6 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.holding import Holding, is_interrupt
-from icecomb.format.property.property import one_line
 from icecomb.format.property.table_property import (
     COMMIT_MAX_WAIT,
     COMMIT_MIN_WAIT,
@@ -48,6 +47,7 @@ from icecomb.format.property.table_property import (
     METADATA_DELETE_AFTER_COMMIT,
     METADATA_PATH,
 )
+from icecomb.format.secret import one_line
 from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import clock_skew, metadata_folder
 from icecomb.format.spec.own_folders import OwnFolders, named_folders, outside_text

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import (
     Property,
-    ShownProperties,
     choice,
     flag,
     milliseconds,
@@ -31,6 +30,7 @@ from icecomb.format.property.table_property import (
     HIVE_ENGINE,
     HIVE_LOCK,
 )
+from icecomb.format.secret import ShownProperties
 from icecomb.format.storage.storage_property import STORAGE_PROPERTIES
 
 T = TypeVar("T")

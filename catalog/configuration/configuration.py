@@ -61,7 +61,8 @@ from icecomb.catalog.configuration.catalog_property import (
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.private_path import may_be_written, open_part
 from icecomb.format.process import is_own
-from icecomb.format.property.property import is_secret, shown, similar
+from icecomb.format.property.property import similar
+from icecomb.format.secret import is_secret, shown
 
 if TYPE_CHECKING:
     import yaml

@@ -39,7 +39,7 @@ from icecomb.format.cancellation import Signal, pause
 from icecomb.format.errors import IcecombError, LockTimeoutError, MetastoreError
 from icecomb.format.holding import Holding, is_interrupt
 from icecomb.format.process import has_ended, machine, started_at
-from icecomb.format.property.property import one_line
+from icecomb.format.secret import one_line
 from icecomb.format.shell_command import shell_command
 
 _LOG: Final = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property.property import remember_secret
+from icecomb.format.secret import remember_secret
 
 FILE_VARIABLE: Final = "HADOOP_TOKEN_FILE_LOCATION"
 _MAGIC: Final = b"HDTS"

@@ -27,7 +27,7 @@ from icecomb.format.errors import (
     NoSuchFileError,
     UnsupportedError,
 )
-from icecomb.format.property.property import ShownProperties, is_secret, remember_secret
+from icecomb.format.secret import ShownProperties, remember_setting
 from icecomb.format.storage.file_system import (
     FileStatus,
     FileSystem,
@@ -110,8 +110,7 @@ class FileIO:
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: Mapping[str, str] = MappingProxyType(ShownProperties(properties or {}))
         for key, value in self.properties.items():
-            if is_secret(key):
-                remember_secret(value)
+            remember_setting(key, value)
         self._open: dict[str, FileSystem] = {}
         self._companions: dict[tuple[type[Any], int], Any] = {}
         self._copies = False

@@ -1624,10 +1624,38 @@ MUTATIONS = [
     # format/property
     Mutation(
         "a secret is hidden only as it was set",
-        "format/property/property.py",
+        "format/secret.py",
         "    if letter.isalnum():\n",
         "    if True:\n",
         ("tests/format/storage/test_told_secrets.py",),
+    ),
+    Mutation(
+        "an error tells the signature in the location of a table",
+        "format/errors.py",
+        "        self.message = without_secrets(message)\n",
+        "        self.message = message\n",
+        ("tests/catalog/cli/test_told_markers.py",),
+    ),
+    Mutation(
+        "the login of a proxy is told as it was sent",
+        "format/secret.py",
+        "(?:proxy-)?authorization",
+        "authorization",
+        ("tests/catalog/cli/test_told_markers.py",),
+    ),
+    Mutation(
+        "the secret of a metastore is told by the error that it answers with",
+        "catalog/hive/thrift/connection.py",
+        "            error.message = one_line(error.message)\n",
+        "            pass\n",
+        ("tests/catalog/cli/test_told_markers.py",),
+    ),
+    Mutation(
+        "java -version is given the credentials of the environment",
+        "catalog/java.py",
+        "            env=java_environment(),\n        )\n    except (OSError",
+        "        )\n    except (OSError",
+        ("tests/test_children.py",),
     ),
     Mutation(
         "a property is not found under its other names",

@@ -13,7 +13,8 @@ from icecomb.catalog.configuration import catalog_property
 from icecomb.catalog.configuration.configuration import load_configuration
 from icecomb.catalog.loading import catalog_of
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property.property import Property, is_secret
+from icecomb.format.property.property import Property
+from icecomb.format.secret import is_secret
 from icecomb.format.storage import storage_property
 from icecomb.spark.conf import (
     CATALOG_CLASS,

@@ -32,7 +32,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.call_log import timed
 from icecomb.format.errors import MetastoreError
 from icecomb.format.holding import Holding
-from icecomb.format.property.property import one_line
+from icecomb.format.secret import one_line
 
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)

@@ -54,7 +54,7 @@ from icecomb.format.errors import (
     TableAlreadyExistsError,
 )
 from icecomb.format.holding import Holding
-from icecomb.format.property.property import one_line
+from icecomb.format.secret import one_line
 
 if TYPE_CHECKING:
     from typing_extensions import Self

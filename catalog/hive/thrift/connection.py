@@ -24,7 +24,7 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.errors import ConfigurationError, MetastoreError
 from icecomb.format.input_limit import REPLY
-from icecomb.format.property.property import one_line, shown
+from icecomb.format.secret import one_line, shown
 
 if TYPE_CHECKING:
     from icecomb.catalog.hive.thrift.sasl import Mechanism
@@ -208,8 +208,10 @@ class Connection:
             # A server that authenticates by other means does not know the call.
             return
         except ttypes.MetaException as error:
+            # the cause is printed, too
+            error.message = one_line(error.message)
             raise UnreachableError(
-                f"The metastore {self.uri} rejected the login: {one_line(error.message)}",
+                f"The metastore {self.uri} rejected the login: {error.message}",
                 hint="Name its warehouse instead of its address.",
                 uri=self.uri,
             ) from error

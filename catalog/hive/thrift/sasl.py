@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from icecomb.catalog.hive.thrift.transport import Transport
 from icecomb.format.errors import MetastoreError
-from icecomb.format.property.property import one_line
+from icecomb.format.secret import one_line
 from icecomb.format.storage.delegation_token import DelegationToken
 from icecomb.format.storage.kerberos import GssError, SecurityContext
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from icecomb.catalog.configuration.catalog_property import (
     CLIENTS,
@@ -49,7 +49,7 @@ class ConnectionSettings:
     pool_wait_s: float = 60.0
     random: bool = False
     largest_reply: int = LARGEST_REPLY.default
-    user: str | None = None
+    user: str | None = field(default=None, repr=False)
     sasl: SaslSettings | None = None
     tls: TlsSettings | None = None
 

@@ -34,8 +34,8 @@ from icecomb.catalog.report.progress import THREADS
 from icecomb.format.errors import CommitFailedError, MigrationError
 from icecomb.format.holding import Holding
 from icecomb.format.operation.file_addition import known_paths
-from icecomb.format.property.property import one_line
 from icecomb.format.property.table_property import MIGRATION_TAKEN
+from icecomb.format.secret import one_line
 from icecomb.format.shell_command import shell_command
 from icecomb.format.spec.metadata_file import read_metadata
 

@@ -9,7 +9,7 @@ from icecomb.format.errors import (
     FileIOError,
     IcecombError,
 )
-from icecomb.format.property.property import one_line
+from icecomb.format.secret import one_line
 from icecomb.format.storage.file_system import exists_already, is_missing
 
 MISSING = frozenset({"FileNotFoundException"})

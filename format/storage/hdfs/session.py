@@ -23,7 +23,7 @@ from icecomb.format.call_log import timed
 from icecomb.format.errors import ConfigurationError, FileIOError
 from icecomb.format.input_limit import METADATA, check_json
 from icecomb.format.process import user_name
-from icecomb.format.property.property import one_line, without_secrets
+from icecomb.format.secret import one_line, without_secrets
 from icecomb.format.storage.anonymous import make_anonymous
 from icecomb.format.storage.delegation_token import (
     DelegationToken,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from icecomb.format.errors import IcecombError
 from icecomb.format.input_limit import bounded_json
-from icecomb.format.property.property import one_line
+from icecomb.format.secret import one_line
 from icecomb.format.storage.hdfs.failure import TRANSIENT, HdfsDataLostError, failure
 from icecomb.format.storage.output_stream import Upload
 from icecomb.format.storage.time_limit import SendLimit, TimedResponse

@@ -25,7 +25,7 @@ from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.holding import is_interrupt
 from icecomb.format.input_limit import UNPACKED, bounded_json, unpacked_bytes
 from icecomb.format.log_filter import hide_secrets
-from icecomb.format.property.property import one_line, without_secrets
+from icecomb.format.secret import one_line, without_secrets
 from icecomb.format.storage.file_system import state_unknown
 from icecomb.format.storage.hdfs.address import HdfsAddress
 from icecomb.format.storage.hdfs.failure import (

@@ -32,7 +32,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from icecomb.format.errors import ConfigurationError, FileIOError, IcecombError
 from icecomb.format.optional_library import optional_library
-from icecomb.format.property.property import remember_secret
+from icecomb.format.secret import remember_secret
 from icecomb.format.storage.object_store.client import UNREADABLE, told
 from icecomb.format.storage.object_store.rest_client import Signer, limited_session
 from icecomb.format.storage.object_store.setting_search import SettingSearch

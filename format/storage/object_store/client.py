@@ -20,12 +20,7 @@ from typing import Final
 
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.input_limit import UNPACKED, has_too_many_values, unpacked_bytes
-from icecomb.format.property.property import (
-    is_secret,
-    one_line,
-    remember_secret,
-    remember_told,
-)
+from icecomb.format.secret import is_secret, one_line, remember_secret, remember_told
 
 PART: int = 8 << 20
 """Bytes of a part of an upload, and of the buffer of a small file."""

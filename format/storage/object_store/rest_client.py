@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from icecomb.format.arrow.batch_stream import thread_pool
 from icecomb.format.errors import FileIOError, IcecombError, NoSuchFileError
 from icecomb.format.log_filter import hide_secrets
+from icecomb.format.secret import without_secrets
 from icecomb.format.storage.anonymous import make_anonymous
 from icecomb.format.storage.object_store.client import (
     AnswerLostError,
@@ -262,7 +263,7 @@ class RestClient(ObjectClient):
         with parsed("access", location):
             clock_ahead_s = time.time() - http_time_ms(date) / 1000 if date else None
         return StoreFacts(
-            where=self._base,
+            where=without_secrets(self._base),
             who=self._signer.who,
             source=self._signer.source,
             clock_ahead_s=clock_ahead_s,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icecomb.format.errors import FileAlreadyExistsError, IcecombError, NoSuchFileError
 from icecomb.format.optional_library import optional_library
-from icecomb.format.property.property import without_secrets
+from icecomb.format.secret import remember_setting, without_secrets
 from icecomb.format.storage.object_store.client import (
     MarkedCompletion,
     ObjectClient,
@@ -83,6 +83,8 @@ class S3FileSystem(ObjectFileSystem):
 
     def connect(self, start: str) -> ObjectClient:
         """Implement `ObjectFileSystem.connect`."""
+        # Hadoop once took keys from there: boto3 quotes the bucket
+        remember_setting("location", start)
         bucket = start.partition("://")[2].rstrip("/")
         settings = S3Settings.of(self._properties, bucket)
         return S3Client(bucket, settings, at_once=self.at_once, attempts=self._attempts)
@@ -579,7 +581,7 @@ def s3_facts(boto: BotoClient, credentials: Any, settings: S3Settings, bucket: s
             f"is in {region}: set s3.region={region}"
         )
     return StoreFacts(
-        where=boto.meta.endpoint_url,
+        where=without_secrets(boto.meta.endpoint_url),
         who=who,
         source=source,
         region=region or boto.meta.region_name,

@@ -18,7 +18,8 @@ from icecomb.catalog.configuration.configuration import (
     load_configuration,
 )
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property.property import HIDDEN, flag, is_secret, number, shown
+from icecomb.format.property.property import flag, number
+from icecomb.format.secret import HIDDEN, is_secret, shown
 from icecomb.format.storage.site_file import read_site_files, resolve
 from tests.peers.other_user import give_away
 

@@ -13,7 +13,6 @@ from icecomb.catalog.hive.settlement import pauses
 from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.format.errors import ConfigurationError
 from icecomb.format.property.property import (
-    HIDDEN,
     choice,
     flag,
     nearest,
@@ -22,6 +21,7 @@ from icecomb.format.property.property import (
     similar,
     text,
 )
+from icecomb.format.secret import HIDDEN
 
 FLAG = flag("k", "", default=True)
 NUMBER = number("k", 7, "", least=0)

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from icecomb.format.property.property import HIDDEN, is_secret, shown
+from icecomb.format.secret import HIDDEN, is_secret, shown
 from icecomb.spark.conf import SECRETS
 from tests.peers.ivy import pyspark_jars
 from tests.secret_settings import SETTINGS

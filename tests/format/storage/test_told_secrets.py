@@ -19,7 +19,7 @@ import pytest
 from icecomb.catalog.configuration.catalog_property import CATALOG_PROPERTIES
 from icecomb.format.errors import IcecombError
 from icecomb.format.log_filter import hide_secrets
-from icecomb.format.property.property import HIDDEN, is_secret, remember_secret, without_secrets
+from icecomb.format.secret import HIDDEN, is_secret, remember_secret, without_secrets
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from tests.peers.google_key import write_key_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icecomb.format.errors import ConfigurationError
-from icecomb.format.property.property import HIDDEN, shown
+from icecomb.format.secret import HIDDEN, shown
 from icecomb.format.storage.object_store.s3_settings import S3Settings
 
 OURS = {"s3.access-key-id": "AK", "s3.secret-access-key": "SK"}
