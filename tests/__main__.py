@@ -15,6 +15,7 @@ at the end of the output. `tests/README.md` says more.
     python3 -m tests drill                 mutations of the product, each of which the gate must catch; --rooms, --help
     python3 -m tests one PATH...           these tests, whatever their ring, with pytest's arguments
     python3 -m tests random --minutes N    the random tests on fresh seeds, again and again; --seed S repeats a round
+    python3 -m tests random --fuzz         hostile input to each parser, 20 minutes of processors each; --fuzz 5: five
     python3 -m tests spark VERSION         tests/spark/sql on this Spark: 3.5, 3.5_2.13 (Scala), 4.0, 4.1, 4.2 or 4.3
     python3 -m tests -k migrate -x         the gate as one pytest, with these arguments
 """

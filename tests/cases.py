@@ -46,6 +46,11 @@ def add_options(parser: pytest.Parser) -> None:
     """The options of `python3 -m tests random`."""
     group = parser.getgroup("icecomb")
     group.addoption("--random-seed", type=int, help="draw fresh cases from this seed")
+    group.addoption(
+        "--fuzz-minutes",
+        type=float,
+        help="feed each parser hostile input for so long, of processors",
+    )
     group.addoption("--until", type=float, help="skip the tests left at this time (epoch seconds)")
 
 

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.step import Step
 
+_FUZZ_MINUTES = 20
+_FUZZ_FOLDER, _FUZZ_TEST = "tests/hostile", "only_errors_of_icecomb_come_out"
 _DREW = re.compile(r"drew (\d+) cases of (\d+) random tests")
 
 
@@ -21,12 +23,20 @@ def run(pytest: Sequence[str], arguments: Sequence[str]) -> int:
 
     Args:
         pytest: How pytest is started.
-        arguments: ``--minutes N`` or ``--seed S``; further ones are pytest's.
+        arguments: ``--minutes N``, ``--seed S`` or ``--fuzz [MINUTES]``; further ones are pytest's.
     """
     parser = argparse.ArgumentParser(prog="python3 -m tests random", allow_abbrev=False)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--minutes", type=float, help="draw fresh cases for so long")
     what.add_argument("--seed", type=int, help="repeat the round of this seed")
+    what.add_argument(
+        "--fuzz",
+        type=float,
+        nargs="?",
+        const=_FUZZ_MINUTES,
+        metavar="MINUTES",
+        help=f"feed each parser fresh hostile input for {_FUZZ_MINUTES} minutes of processors",
+    )
     parser.add_argument(
         "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="rounds at a time (2)"
     )
@@ -34,12 +44,22 @@ def run(pytest: Sequence[str], arguments: Sequence[str]) -> int:
     rounds = _Rounds([*pytest, "-q", "-p", "no:cacheprovider", "-m", "random", *others])
     if options.seed is not None:
         rounds.run(options.seed, None)
+    elif options.fuzz is not None:
+        fuzz = ["-k", _FUZZ_TEST, f"--fuzz-minutes={options.fuzz}"]
+        rounds = _Rounds(
+            [*pytest, "-q", "-p", "no:cacheprovider", *fuzz, *(others or [_FUZZ_FOLDER])]
+        )
+        rounds.run(_fresh_seed(), None)
     else:
         until = time.time() + 60 * options.minutes
         with ThreadPoolExecutor(options.jobs) as pool:
             for lane in [pool.submit(rounds.repeat, until) for _ in range(options.jobs)]:
                 lane.result()
     return rounds.verdict()
+
+
+def _fresh_seed() -> int:
+    return random.SystemRandom().randrange(1, 1 << 31)
 
 
 class _Rounds:
@@ -53,7 +73,7 @@ class _Rounds:
     def repeat(self, until: float) -> None:
         """Round after round until that time (epoch seconds)."""
         while time.time() < until:
-            self.run(random.SystemRandom().randrange(1, 1 << 31), until)
+            self.run(_fresh_seed(), until)
 
     def run(self, seed: int, until: float | None) -> None:
         """One round; what it said is shown only if it failed."""

@@ -164,7 +164,8 @@ def reachable_files(io: FileIO, metadata: TableMetadata) -> Iterator[list[str]]:
     yield from _batches(list(manifests))
     yield from _batches(lists)
     statistics = (*metadata.statistics, *metadata.partition_statistics)
-    yield from _batches([str(file["statistics-path"]) for file in statistics])
+    named = [str(file["statistics-path"]) for file in statistics if "statistics-path" in file]
+    yield from _batches(named)
     yield from _batches([entry.metadata_file for entry in metadata.metadata_log])
 
 

@@ -465,7 +465,16 @@ def _file_text(path: Path, node: yaml.Node) -> str:
     import yaml
 
     if isinstance(node, yaml.SequenceNode):
-        return ",".join(_file_text(path, item) for item in node.value)
+        parts, size = [], 0
+        for item in node.value:
+            parts.append(_file_text(path, item))
+            size += len(parts[-1]) + 1
+            if size > _MOST_BYTES:  # aliases may stand for each other again and again
+                raise ConfigurationError(
+                    f"{_position(path, node)}: the list is longer than {_MOST_BYTES} characters",
+                    hint="Look at the aliases in it: they stand for lists of lists.",
+                )
+        return ",".join(parts)
     if not isinstance(node, yaml.ScalarNode):
         raise ConfigurationError(
             f"{_position(path, node)}: one value is expected here",

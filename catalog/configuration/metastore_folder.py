@@ -323,7 +323,7 @@ def _announced(state: Path) -> RunningMetastore | None:
         if len(str(name)) < _LEAST_NAME:  # it is looked for in the command of the process
             return None
         return RunningMetastore(state.parent.parent, pid, port, str(name))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

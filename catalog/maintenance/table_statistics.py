@@ -17,7 +17,11 @@ from icecomb.format.spec.metadata import existing_snapshot
 from icecomb.format.spec.own_folders import OwnFolders
 from icecomb.format.spec.types import SHAPE_TYPES, PrimitiveType, StructType, VariantType
 from icecomb.format.statistics.column_sketches import ColumnSketches, UnreadRows, column_path
-from icecomb.format.statistics.statistics_file import SetStatistics, write_statistics
+from icecomb.format.statistics.statistics_file import (
+    SetStatistics,
+    newest_statistics,
+    write_statistics,
+)
 
 if TYPE_CHECKING:
     from icecomb.catalog.report.progress import Progress
@@ -212,8 +216,8 @@ def _is_counted(schema: Schema, field_id: int) -> bool:
 
 
 def _known(table: Table, snapshot: Snapshot) -> str:
-    files = {file["snapshot-id"]: file for file in table.metadata.statistics}
-    return str(files[snapshot.snapshot_id]["statistics-path"])
+    file = newest_statistics(table.metadata, snapshot.snapshot_id) or {}
+    return str(file["statistics-path"])
 
 
 def compute_partition_stats(table: Table, *, snapshot: int | None) -> ComputedPartitionStats:

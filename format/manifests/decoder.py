@@ -196,7 +196,9 @@ def manifest_schema(data: bytes) -> Schema | None:
     try:
         metadata, _ = read_header(data)
         return Schema.from_json(bounded_json(metadata["schema"]))
-    except (IcecombError, ValueError, LookupError, TypeError, AttributeError):
+    except (
+        IcecombError, ValueError, LookupError, TypeError, AttributeError, OverflowError,
+    ):  # fmt: skip
         return None
 
 

@@ -41,7 +41,12 @@ def newest_statistics(metadata: TableMetadata, snapshot_id: int | None) -> Mappi
     """Return the statistics file of a snapshot, or of its newest ancestor that has one."""
     if not metadata.statistics:
         return None
-    by_snapshot = {file.get("snapshot-id"): file for file in metadata.statistics}
+    by_snapshot = {
+        number: file
+        for file in metadata.statistics
+        if isinstance(number := file.get("snapshot-id"), int)
+        and isinstance(file.get("statistics-path"), str)
+    }
     line = (snapshot.snapshot_id for snapshot in ancestors_of(metadata, snapshot_id))
     return next((by_snapshot[each] for each in line if each in by_snapshot), None)
 

@@ -118,6 +118,11 @@ class _Reader:
                 f"{self._path}:{error.lineno}: not well-formed XML: {what}",
                 hint="Correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another.",
             ) from error
+        except (LookupError, ValueError) as error:
+            raise ConfigurationError(
+                f"{self._path}: not XML in a known encoding: {error}",
+                hint="Write the file in UTF-8.",
+            ) from error
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:

@@ -100,18 +100,24 @@ class Calls:
         return getattr(self._thread, "pin", None)
 
     def read(
-        self, method: str, *arguments: Any, result: Callable[[bytes], Any] | None = None
+        self,
+        method: str,
+        *arguments: Any,
+        result: Callable[[bytes], Any] | None = None,
+        convert: Callable[[Any], Any] | None = None,
     ) -> Any:
         """Send a call that changes nothing (or nothing more when repeated).
 
         Args:
             *arguments: The arguments of the generated client's method.
             result: Converts the reply's bytes to a value; default the generated client's value.
+            convert: Converts the generated client's value; a ValueError means that the reply
+                cannot be decoded.
         """
 
         def send(connection: Connection) -> Any:
             if result is None:
-                return getattr(connection.thrift, method)(*arguments)
+                return _converted(getattr(connection.thrift, method)(*arguments), convert)
             connection.call_for_bytes(method, *arguments)
             return result(connection.reply)
 
@@ -128,9 +134,13 @@ class Calls:
                 return self._form(form)
         return self._form(oldest)
 
-    def write(self, method: str, *arguments: Any) -> Any:
-        """Send a call that changes something."""
-        return self.send(method, lambda one: getattr(one.thrift, method)(*arguments))
+    def write(
+        self, method: str, *arguments: Any, convert: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """Send a call that changes something; ``convert`` as of `read`."""
+        return self.send(
+            method, lambda one: _converted(getattr(one.thrift, method)(*arguments), convert)
+        )
 
     def write_bytes(self, method: str, arguments: bytes) -> None:
         """Send a call that changes something, with encoded arguments."""
@@ -211,6 +221,10 @@ class Calls:
             uri=connection.uri,
             call=method,
         )
+
+
+def _converted(value: Any, convert: Callable[[Any], Any] | None) -> Any:
+    return value if convert is None else convert(value)
 
 
 def _missing(connection: Connection, method: str, answer: str) -> MissingCallError:

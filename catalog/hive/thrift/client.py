@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
@@ -31,7 +31,6 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     LockAnswer,
     LockRow,
-    LockState,
 )
 from icecomb.catalog.hive.thrift.failure import RefusedError
 from icecomb.catalog.hive.thrift.known_server import KnownServers
@@ -42,8 +41,9 @@ from icecomb.catalog.hive.thrift.settings import ConnectionSettings
 from icecomb.catalog.hive.thrift.thrift_codec import (
     database_from_wire,
     database_to_wire,
-    decode,
-    lock_row,
+    lock_answer,
+    lock_rows,
+    set_facts,
     table_from_wire,
     table_to_wire,
 )
@@ -59,7 +59,6 @@ from icecomb.format.secret import one_line
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_T = TypeVar("_T")
 _NO_DATABASE: Final = frozenset({"UnknownDBException", "NoSuchObjectException"})
 _PAGE: Final = 500
 _REQUEST_CATALOG: Final = 4
@@ -288,7 +287,13 @@ class HiveClient:
     ) -> list[tuple[str, str]]:
         """Return database and name of all objects, or those of some Hive types, by one call."""
         place = self._catalog.database("*")
-        found = self._calls.read("get_table_meta", place, pattern, list(table_types))
+        found = self._calls.read(
+            "get_table_meta",
+            place,
+            pattern,
+            list(table_types),
+            convert=lambda rows: [set_facts(one, "dbName", "tableName") for one in rows],
+        )
         return [(one.dbName, one.tableName) for one in found]
 
     def table_names_by_filter(self, database: str, condition: str) -> list[str]:
@@ -360,7 +365,8 @@ class HiveClient:
         )
         request = ttypes.LockRequest([component], user=user, hostname=host, agentInfo=agent)
         with named_lock_limits(database, table):
-            return self._calls.send("lock", lambda one: _lock_answer(one.thrift.lock(request)))
+            found: LockAnswer = self._calls.write("lock", request, convert=lock_answer)
+        return found
 
     def check_lock(self, lock_id: int) -> LockAnswer:
         """Return a lock's state; the call is also a heartbeat.
@@ -369,7 +375,8 @@ class HiveClient:
         ``NoSuchLockException``.
         """
         request = ttypes.CheckLockRequest(lockid=lock_id)
-        return self._struct("check_lock", ttypes.LockResponse, request, _lock_answer)
+        found: LockAnswer = self._calls.read("check_lock", request, convert=lock_answer)
+        return found
 
     def heartbeat(self, lock_id: int) -> None:
         """Keep a lock from expiring.
@@ -391,15 +398,7 @@ class HiveClient:
     def locks(self, database: str | None = None, table: str | None = None) -> list[LockRow]:
         """Return the lock table, or the part of it about one database or table."""
         request = ttypes.ShowLocksRequest(dbname=database, tablename=table)
-        return self._struct("show_locks", ttypes.ShowLocksResponse, request, _lock_rows)
-
-    def _struct(self, method: str, kind: Any, request: Any, convert: Callable[[Any], _T]) -> _T:
-        """Return what `convert` makes of the struct in the reply to a call that only reads."""
-
-        def converted(raw: bytes) -> _T:
-            return result(raw, lambda one: convert(decode(kind, one)))
-
-        found: _T = self._calls.read(method, request, result=converted)
+        found: list[LockRow] = self._calls.read("show_locks", request, convert=lock_rows)
         return found
 
     def _names_of_databases(self) -> list[str]:
@@ -415,16 +414,6 @@ def _asked(database: str, names: Sequence[str], found: list[HiveTable]) -> list[
         if (stored(each.database), stored(each.name)) not in asked:
             raise ValueError(f"the reply is about another entry, {each.full_name!r}")
     return found
-
-
-def _lock_rows(found: Any) -> list[LockRow]:
-    return [lock_row(one) for one in found.locks or ()]
-
-
-def _lock_answer(found: Any) -> LockAnswer:
-    if found.lockid is None:
-        raise ValueError("the reply names no lock")
-    return LockAnswer(found.lockid, LockState(found.state))
 
 
 def _database(raw: bytes, name: str) -> HiveDatabase:

@@ -19,6 +19,7 @@ from icecomb.catalog.hive.thrift.thrift_codec import (
     encode,
     partition_from_wire,
     partition_to_wire,
+    set_facts,
 )
 from icecomb.format.rows.write.partition_path import HIVE_NULL
 
@@ -173,20 +174,31 @@ class Grants:
         bag = wire.struct_list_field(1, found) + b"\0"
         self._calls.write_bytes("grant_privileges", wire.struct_field(1, bag) + b"\0")
 
-    def _listed(
-        self, database: str, table: str, values: tuple[str, ...]
-    ) -> Iterator[PartitionGrant]:
+    def _listed(self, database: str, table: str, values: tuple[str, ...]) -> list[PartitionGrant]:
         # Values, whatever they are, ask for columns of partitions instead of those of tables.
         kind = ttypes.HiveObjectType.COLUMN if values else ttypes.HiveObjectType.PARTITION
         asked = ttypes.HiveObjectRef(kind, partValues=list(values) or None)
-        found = self._calls.read(
-            "list_privileges", None, None, asked, result=lambda raw: result_list(raw, _privilege)
+        found: list[PartitionGrant] = self._calls.read(
+            "list_privileges",
+            None,
+            None,
+            asked,
+            result=lambda raw: [*self._decoded(result_list(raw, bytes), database, table)],
         )
-        for element, one in found:
+        return found
+
+    def _decoded(
+        self, elements: Sequence[bytes], database: str, table: str
+    ) -> Iterator[PartitionGrant]:
+        """Yield the grants of a reply on a table's partitions; ValueError if one is incomplete."""
+        for element in elements:
+            one = set_facts(decode(ttypes.HiveObjectPrivilege, element), "hiveObject", "grantInfo")
             place, grant = one.hiveObject, one.grantInfo
             if (place.dbName, place.objectName) == (database, table) and self._is_here(element):
+                set_facts(one, "principalName", "principalType")
+                set_facts(grant, "privilege", "grantorType")
                 yield PartitionGrant(
-                    tuple(place.partValues),
+                    tuple(set_facts(place, "partValues").partValues),
                     place.columnName or "",
                     one.principalName,
                     one.principalType,
@@ -219,14 +231,6 @@ class Grants:
         return encoded + b"\0"
 
 
-def _privilege(element: bytes) -> tuple[bytes, Any]:
-    """Return a privilege of a reply, encoded and not; ValueError if it is none."""
-    found = decode(ttypes.HiveObjectPrivilege, element)
-    if found.hiveObject is None or found.grantInfo is None:
-        raise ValueError("the reply has a privilege on nothing")
-    return element, found
-
-
 def _checked_names(names: list[str]) -> list[str]:
     """Return the names of a table's partitions; ValueError if one is none, or comes twice."""
     for name in names:
@@ -244,6 +248,7 @@ def _asked(database: str, table: str, names: Sequence[str], found: list[bytes]) 
     """
     asked = {tuple(map(_value, name.split("/"))) for name in names}
     for each in found:
+        decode(ttypes.Partition, each)  # what the client passed over for a map that Python lacks
         texts = (_text(each, 0, _DATABASE), _text(each, 0, _TABLE))
         if tuple(stored(text) for text in texts) != (stored(database), stored(table)):
             raise ValueError(f"the reply is about a partition of another table, {texts[1]!r}")

@@ -16,6 +16,7 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveDatabase,
     HivePartition,
     HiveTable,
+    LockAnswer,
     LockRow,
     LockState,
     StorageDescriptor,
@@ -181,8 +182,30 @@ def database_to_wire(database: HiveDatabase) -> bytes:
     return wire.carry_over(encode(struct), database.wire, _KNOWN[ttypes.Database])
 
 
-def lock_row(element: Any) -> LockRow:
-    """Return a row of show_locks."""
+def set_facts(found: Any, *names: str) -> Any:
+    """Return a Thrift struct in which these members are set; ValueError if one is not.
+
+    Members that an answer must have are set by servers, but checked by no decoder.
+    """
+    unset = [name for name in names if getattr(found, name, None) is None]
+    if unset:
+        raise ValueError(f"the reply lacks {', '.join(unset)}")
+    return found
+
+
+def lock_answer(found: Any) -> LockAnswer:
+    """Return the answer to a request of a lock, or for its state."""
+    set_facts(found, "lockid", "state")
+    return LockAnswer(found.lockid, LockState(found.state))
+
+
+def lock_rows(found: Any) -> list[LockRow]:
+    """Return the rows of show_locks."""
+    return list(map(_lock_row, found.locks or ()))
+
+
+def _lock_row(element: Any) -> LockRow:
+    set_facts(element, "lockid", "dbname", "state")
     return LockRow(
         lock_id=element.lockid,
         database=element.dbname,

@@ -59,6 +59,7 @@ def list_items(data: bytes, value: int) -> Iterator[bytes]:
     count = int.from_bytes(data[value + 1 : value + 5], "big")
     position = value + 5
     for _ in range(count):
+        _check_within(data, position)
         end = _end(data, position, type_id)
         yield data[position:end]
         position = end
@@ -180,6 +181,13 @@ def _end(data: bytes, position: int, type_id: int) -> int:
 
 def _end_of(data: bytes, position: int, types: tuple[int, ...], count: int) -> int:
     for _ in range(count):
+        _check_within(data, position)
         for type_id in types:
             position = _end(data, position, type_id)
     return position
+
+
+def _check_within(data: bytes, position: int) -> None:
+    """Check that another element can begin here: a few bytes state a list of billions."""
+    if position >= len(data):
+        raise ValueError("a thrift container ends early")

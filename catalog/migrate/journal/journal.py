@@ -173,11 +173,13 @@ class Journal:
             None if it is of another journal.
         """
         with suppress(NoSuchFileError):
-            data = self.io.read(f"{self.location}/{_DIGESTS}")
+            location = f"{self.location}/{_DIGESTS}"
+            data = self.io.read(location)
             if _sha256(data) == digest:
-                told = bounded_json(data)
-                if (told["id"], told["files"][_JOURNAL]) == (self.migration_id, self.body):
-                    return replace(self, digests=told["files"])
+                told = _parsed(data, location)
+                with _reading(location):
+                    if (told["id"], told["files"][_JOURNAL]) == (self.migration_id, self.body):
+                        return replace(self, digests=told["files"])
         return None
 
     def read(self, name: str) -> bytes:

@@ -16,7 +16,8 @@ from typing import Any, Final
 from icecomb.catalog.hive.thrift.entity import HivePartition, HiveTable
 from icecomb.catalog.migrate.source.source import provider_of, said_of
 from icecomb.format.avro.container import parsed_schema
-from icecomb.format.errors import IcecombError, ValidationError
+from icecomb.format.errors import IcecombError, SchemaError, ValidationError
+from icecomb.format.input_limit import one_level
 from icecomb.format.storage.file_io import FileIO
 
 LITERAL: Final = "avro.schema.literal"
@@ -90,11 +91,25 @@ def _parsed(text: str, where: str) -> AvroSchema:
     try:
         raw, _ = parsed_schema(text.encode())
         fields = tuple(raw["fields"])
-        if all(isinstance(field["name"], str) for field in fields):
-            return AvroSchema(fields)
-    except (ValueError, KeyError, TypeError, RecursionError):
+        _check(fields)
+        return AvroSchema(fields)
+    except (
+        SchemaError, ValueError, KeyError, TypeError, AttributeError, RecursionError,
+    ):  # fmt: skip
         pass
     raise ValidationError(f"{where} is not an Avro record", hint=f"Correct {where} in Hive.")
+
+
+def _check(fields: Any) -> None:
+    """Check what `_differences` asks of fields; one of several errors if they have not got it."""
+    for field in fields:
+        names = (field["name"], *field.get("aliases", ()))
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(names)
+        inner = _record(field.get("type"))
+        if inner is not None:
+            with one_level():
+                _check(inner)
 
 
 def _differences(read: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:

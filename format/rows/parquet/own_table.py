@@ -79,7 +79,11 @@ class OwnTable:
                 return
             if not self._nulls and any(column.null_count for column in batch.columns):
                 raise ValueError("it has a null")
-            yield pa.record_batch([self._decoded(one) for one in batch.columns], self._schema)
+            try:
+                columns = [self._decoded(one) for one in batch.columns]
+            except pa.ArrowException as error:  # an index beyond its dictionary
+                raise ValueError(str(error)) from error
+            yield pa.record_batch(columns, self._schema)
 
     def _decoded(self, array: pa.Array) -> pa.Array:
         if not isinstance(array, pa.DictionaryArray):

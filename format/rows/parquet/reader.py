@@ -96,7 +96,10 @@ class ParquetReader(DataFileReader):
     def notes(self) -> dict[str, str]:
         """The texts of the footer by their keys."""
         found = self._file.metadata.metadata or {}
-        return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
+        return {
+            key.decode(errors="replace"): value.decode(errors="replace")
+            for key, value in found.items()
+        }
 
     def row_groups(self, start: int = 0, length: int | None = None) -> list[int]:
         """Return the row groups whose middle is in a range of bytes, as parquet-mr splits."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icecomb.format.errors import UnsupportedError
+from icecomb.format.input_limit import whole_number
 from icecomb.format.property.table_property import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
@@ -272,11 +273,13 @@ def column_estimates(
 
 def _sketched(file: Mapping[str, Any]) -> Iterable[tuple[int, int]]:
     """Yield the columns of a statistics file with their numbers."""
-    for blob in file.get("blob-metadata") or ():
-        fields: list[int] = blob.get("fields") or []
-        number: str = (blob.get("properties") or {}).get("ndv", "")
-        if blob.get("type") == BLOB_TYPE and len(fields) == 1 and number.isdecimal():
-            yield fields[0], int(number)
+    blobs = file.get("blob-metadata")
+    for blob in blobs if isinstance(blobs, list) else ():
+        match blob:
+            case {"type": str(kind), "fields": [int(field_id)], "properties": {"ndv": str(said)}}:
+                number = whole_number(said)
+                if kind == BLOB_TYPE and number is not None:
+                    yield field_id, number
 
 
 class GroupingKey:

@@ -18,7 +18,7 @@ from icecomb.format.errors import CorruptFileError
 from icecomb.format.input_limit import FIXED, TYPES, UNPACKED
 from icecomb.format.manifests.manifest_list import manifest_file_type
 from icecomb.format.rows.avro.reader import AvroReader
-from tests.catalog.hostile_input import Memory
+from tests.hostile.parser import Memory
 
 SYNC = b"s" * 16
 

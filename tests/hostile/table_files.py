@@ -1,26 +1,14 @@
-"""A program that feeds damaged and hostile input to each parser, within 2 GiB of memory.
-
-`python -m tests.catalog.hostile_input PARSER SEED CASES FOLDER` prints, as JSON, each case of which something else
-than an error of icecomb came out. The input is a sound one of which some bytes, or some values of its JSON, were
-changed; or one made to take memory or stack: bombs, and values nested in one another.
-"""
+"""Parsers of the files of tables: metadata, lists, manifests, rows, deletes, Puffin, variants."""
 
 from __future__ import annotations
 
 import gzip
-import http.server
 import json
 import random
-import resource
-import socket
-import sys
-import threading
-import traceback
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -31,17 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
 
-from icecomb.catalog import load_catalog
-from icecomb.catalog.hive.thrift.client import HiveClient
-from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
-from icecomb.catalog.hive.thrift.settings import ConnectionSettings
-from icecomb.catalog.hive.thrift.thrift_codec import table_to_wire
-from icecomb.catalog.migrate.choices import Choices
-from icecomb.catalog.migrate.journal.journal import find_journals, start_journal
-from icecomb.catalog.migrate.source.hive_type import parse_hive_type
-from icecomb.catalog.paimon.snapshot import Snapshots, read_snapshot
-from icecomb.catalog.paimon.table_schema import read_table_schema
-from icecomb.format.avro.container import MAGIC, header_bytes, parse_container
+from icecomb.catalog.paimon.snapshot import Snapshots
+from icecomb.format.avro.container import header_bytes, parse_container
 from icecomb.format.avro.encoder import encode_bytes, encode_long
 from icecomb.format.errors import CorruptFileError, IcecombError
 from icecomb.format.manifests.decoder import decode_manifest
@@ -67,239 +46,30 @@ from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.spec.types import LongType, StringType
 from icecomb.format.spec.view import view_from_json
 from icecomb.format.storage.file_io import FileIO
-from icecomb.format.storage.site_file import read_site_files
 from icecomb.format.variant.encoder import encode
 from icecomb.format.variant.variant_array import decode, parse_json
 from tests.format.rows.deletes.deletion_vectors import runs_of
 from tests.format.rows.orc.made_files import nested as nested_types, numbers
-
-MEMORY = 2 << 30
-HUGE = [0, -1, 1, 255, 1 << 31, (1 << 31) - 1, -(1 << 31), 1 << 63, (1 << 63) - 1, 1 << 200]
-
-
-class Memory(FileIO):
-    """Files in memory."""
-
-    def __init__(self, **files: bytes) -> None:
-        super().__init__()
-        self.files = files
-
-    def read(self, location: str) -> bytes:
-        return self.files[location.rpartition("/")[2]]
-
-    def open_input(self, location: str, size: int | None = None) -> Any:  # noqa: ARG002
-        return pa.BufferReader(self.read(location))
-
-    def size(self, location: str) -> int:
-        return len(self.read(location))
-
-
-def nested(depth: int, kind: str) -> str:
-    """A JSON text of so many levels."""
-    if kind == "list":
-        return "[" * depth + "]" * depth
-    if kind == "object":
-        return '{"type":' * depth + "1" + "}" * depth
-    if kind == "avro":
-        inner, start, end = '"int"', '{"type":"array","items":', "}"
-    else:
-        inner, start = '"int"', '{"type":"list","element-id":1,"element-required":false,"element":'
-        end = "}"
-    return start * depth + inner + end * depth
-
-
-def hostile_value(draw: random.Random) -> Any:
-    kinds = ["list", "object", "avro", "schema"]
-    return draw.choice(
-        [
-            None,
-            True,
-            {},
-            [],
-            "",
-            "x",
-            "\ud800",
-            "\x00\x1b[2J",
-            "9" * 5000,
-            1.5,
-            float("inf"),
-            float("nan"),
-            draw.choice(HUGE),
-            {"type": "int"},
-            [None],
-            [{}],
-            _Raw(nested(draw.choice([50, 100, 200, 300, 400, 900, 5000]), draw.choice(kinds))),
-        ]
-    )
-
-
-class _Raw(str):
-    """A text that is JSON already."""
-
-    __slots__ = ()
-
-
-def to_json(value: Any) -> str:
-    """JSON, with raw parts."""
-    if isinstance(value, _Raw):
-        return value[:]
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k)}:{to_json(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(to_json, value)) + "]"
-    return json.dumps(value)
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each container in a value, with a key in it."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, inner in items:
-        yield value, key
-        if isinstance(inner, (dict, list)):
-            yield from places(inner)
-
-
-def changed_json(draw: random.Random, text: bytes) -> bytes:
-    value = json.loads(text)
-    for _ in range(draw.choice([1, 1, 1, 2, 4])):
-        if not (known := list(places(value))):
-            break
-        container, key = draw.choice(known)
-        if isinstance(container, dict) and draw.random() < 0.2:
-            del container[key]
-        elif isinstance(container, list) and draw.random() < 0.2:
-            container.append(container[key])
-        elif draw.random() < 0.3:
-            other, there = draw.choice(known)
-            container[key] = json.loads(json.dumps(other[there], default=str))
-        else:
-            container[key] = hostile_value(draw)
-            break
-    return to_json(value).encode("utf-8", "surrogatepass")
-
-
-def changed_bytes(draw: random.Random, data: bytes) -> bytes:
-    out = bytearray(data)
-    for _ in range(draw.choice([1, 1, 2, 3, 8])):
-        at = draw.randrange(len(out) + 1)
-        kind = draw.randrange(7)
-        if kind == 0 and at < len(out):
-            out[at] ^= 1 << draw.randrange(8)
-        elif kind == 1 and at < len(out):
-            out[at] = draw.choice([0, 1, 0x7F, 0x80, 0xFF])
-        elif kind == 2:
-            del out[at : at + draw.choice([1, 4, 100])]
-        elif kind == 3:
-            out[at:at] = out[at : at + draw.choice([1, 8, 64])]
-        elif kind == 4:
-            del out[at:]
-        elif kind == 5:
-            out[at : at + 8] = draw.choice([b"\xff" * 8, b"\x7f" + b"\xff" * 7, bytes(8)])
-        else:
-            out[at:at] = draw.choice([b"\xff" * 9 + b"\x01", b"\xfe\xff\xff\xff\x0f", b"\0" * 4])
-    return bytes(out)
-
-
-@lru_cache
-def bomb(mebibytes: int) -> bytes:
-    """A raw deflate stream of zeros."""
-    packer = zlib.compressobj(9, wbits=-15)
-    part = packer.compress(bytes(4 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
-    return part * (mebibytes // 4) + zlib.compressobj(9, wbits=-15).flush()
-
-
-@lru_cache
-def packed_bomb(codec: str) -> bytes:
-    """Three GiB of zeros as frames of a codec."""
-    part = pa.Codec(codec).compress(bytes(4 << 20), asbytes=True)
-    return bytes(part) * 768
-
-
-def changed_avro(draw: random.Random, data: bytes) -> bytes:
-    """A container with another schema, header, or records."""
-    container = parse_container(data, "seed")
-    metadata = {k: v.decode("utf-8", "surrogateescape") for k, v in container.metadata.items()}
-    metadata["avro.codec"] = "null"
-    block, count = b"".join(container.blocks), container.record_count
-    kind = draw.randrange(6)
-    if kind == 0:
-        metadata["avro.schema"] = changed_json(draw, container.metadata["avro.schema"]).decode(
-            "utf-8", "replace"
-        )
-    elif kind == 1:
-        name = draw.choice(sorted(metadata))
-        metadata[name] = str(hostile_value(draw)).encode("utf-8", "replace").decode()
-    elif kind == 2:
-        count = draw.choice([0, -1, 1, 255, 1 << 31, (1 << 63) - 1])
-    elif kind == 3:
-        codec = draw.choice(["deflate", "zstandard", "bzip2", "xz", "snappy"])
-        metadata["avro.codec"] = codec
-        block = bomb(draw.choice([1280, 3840])) if codec == "deflate" else packed_bomb("zstd")
-        if codec == "snappy":
-            block = b"\xff\xff\xff\xff\x07" + bytes(100)
-    else:
-        block = changed_bytes(draw, block)
-    sync = bytes(16)
-    header = header_bytes(metadata, sync)
-    assert header.startswith(MAGIC)
-    return header + encode_long(count) + encode_bytes(block) + sync
-
-
-@dataclass(frozen=True)
-class Parser:
-    """A parser, and what it is given.
-
-    Attributes:
-        seeds: Sound inputs.
-        parse: What parses one.
-        change: What changes one.
-        extremes: Inputs made to take memory or stack.
-    """
-
-    seeds: list[bytes]
-    parse: Callable[[bytes], object]
-    change: tuple[Callable[[random.Random, bytes], bytes], ...] = (changed_bytes,)
-    extremes: Callable[[], Iterable[bytes]] = tuple
-
-
-JSON = (changed_json, changed_bytes)
-AVRO = (changed_avro, changed_bytes)
-DEEP = tuple(
-    nested(depth, kind).encode()
-    for depth in (100, 400, 5_000, 200_000)
-    for kind in ("list", "object", "schema", "avro")
+from tests.hostile.mutation import (
+    AVRO,
+    DEEP,
+    JSON,
+    Raw,
+    bomb,
+    changed_bytes,
+    changed_json,
+    nested,
+    packed_bomb,
+    to_json,
 )
-
-
-class Sound:
-    """Sound files of all kinds, made in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        lake = load_catalog("lake", type="hadoop", warehouse=str(folder / "lake"))
-        lake.create_namespace("db")
-        rows = pa.table({"id": [1, 2, 3], "s": ["a", "b", None], "l": [[1], [], None]})
-        properties = {"format-version": "3", "write.format.default": "avro"}
-        self.table = lake.create_table("db.t", rows.schema, properties=properties)
-        self.table.append(rows)
-        self.table.append(rows)
-        self.table.delete("id = 2")
-        home = folder / "lake/db/t"
-        self.metadata = max(home.glob("metadata/v*.json"), key=lambda p: p.stat().st_mtime_ns)
-        self.manifests = [p.read_bytes() for p in home.glob("metadata/*-m*.avro")]
-        self.puffins = [p.read_bytes() for p in home.glob("data/**/*.puffin")]
-        self.rows = [p.read_bytes() for p in home.glob("data/**/*.avro")]
-        self.arrow = rows
-
-
-def in_memory(name: str, use: Callable[[FileIO, str], object]) -> Callable[[bytes], object]:
-    return lambda data: use(Memory(**{name: data}), name)
+from tests.hostile.parser import Memory, Parser, Sound, in_memory
 
 
 def metadata(made: Sound) -> Parser:
     text = made.metadata.read_bytes()
     document, deep = json.loads(text), []
     for depth in (60, 120, 200, 400, 900):
-        document["schemas"][0]["fields"][2]["type"] = _Raw(nested(depth, "schema"))
+        document["schemas"][0]["fields"][2]["type"] = Raw(nested(depth, "schema"))
         deep.append(to_json(document).encode())
 
     def read(io: FileIO, name: str) -> object:
@@ -543,10 +313,10 @@ def orc_tail(made: Sound) -> Parser:
             found._tail.load_statistics(data[-200:-20])
         return found.record_count
 
-    return Parser([out.getvalue()], read, (_tail_changed,))
+    return Parser([out.getvalue()], read, (tail_changed,))
 
 
-def _tail_changed(draw: random.Random, data: bytes) -> bytes:
+def tail_changed(draw: random.Random, data: bytes) -> bytes:
     at = len(data) * 2 // 3
     return data[:at] + changed_bytes(draw, data[at:])
 
@@ -559,9 +329,10 @@ def parquet_footer(made: Sound) -> Parser:
         mapping = NameMapping.from_json(
             [{"field-id": n, "names": [name]} for n, name in enumerate(("id", "s", "l"), 1)]
         )
-        return ParquetReader(Memory(x=data), "x", mapping).fields
+        reader = ParquetReader(Memory(x=data), "x", mapping)
+        return reader.fields, reader.notes
 
-    return Parser([out.getvalue()], read, (_tail_changed,))
+    return Parser([out.getvalue()], read, (tail_changed,))
 
 
 def orc_rows(made: Sound) -> Parser:
@@ -573,7 +344,7 @@ def orc_rows(made: Sound) -> Parser:
     return Parser(
         seeds,
         in_memory("x.orc", _rows(OrcReader)),
-        (_tail_changed, changed_bytes),
+        (tail_changed, changed_bytes),
         lambda: (
             numbers(1 << 28),
             numbers(512, stripes=1 << 20),
@@ -588,7 +359,7 @@ def parquet_rows(made: Sound) -> Parser:
         out = BytesIO()
         pq.write_table(made.arrow, out, compression=codec, use_dictionary=codec != "none")
         seeds.append(out.getvalue())
-    return Parser(seeds, in_memory("x", _rows(ParquetReader)), (_tail_changed, changed_bytes))
+    return Parser(seeds, in_memory("x", _rows(ParquetReader)), (tail_changed, changed_bytes))
 
 
 def _rows(kind: type[DataFileReader]) -> Callable[[FileIO, str], object]:
@@ -704,7 +475,7 @@ def delete_files(made: Sound) -> Parser:
             pq.write_table(table, out, store_schema=False)
             yield out.getvalue()
 
-    return Parser(seeds, in_memory("d.parquet", read), (changed_bytes, _tail_changed), equal)
+    return Parser(seeds, in_memory("d.parquet", read), (changed_bytes, tail_changed), equal)
 
 
 def own_table(made: Sound) -> Parser:
@@ -730,214 +501,4 @@ def own_table(made: Sound) -> Parser:
             pq.write_table(table, out, store_schema=False, compression="zstd")
             yield out.getvalue()
 
-    return Parser([listed], in_memory("x.parquet", read), (changed_bytes, _tail_changed), equal)
-
-
-def journal(made: Sound) -> Parser:
-    columns = (FieldSchema("id", "int"),)
-    table = HiveTable("db", "t", storage=StorageDescriptor(columns=columns, location="/x"))
-    folder = Path(made.metadata).parents[1]
-    began = start_journal(FileIO(), str(folder), table, [], Choices())
-    path = Path(began.location) / "journal.json"
-
-    def read(data: bytes) -> object:
-        path.write_bytes(data)
-        found = find_journals(FileIO(), str(folder))
-        return [(one.reverted, one.finalized, one.table, list(one.partitions())) for one in found]
-
-    return Parser([path.read_bytes()], read, JSON, lambda: DEEP)
-
-
-def paimon_schema(made: Sound) -> Parser:
-    del made
-    field = {"id": 0, "name": "a", "type": "INT NOT NULL", "description": "x"}
-    row = {"type": "ROW", "fields": [{**field, "id": 2}]}
-    seed = {
-        "version": 3,
-        "id": 0,
-        "fields": [field, {"id": 1, "name": "r", "type": {"type": "ARRAY", "element": row}}],
-        "highestFieldId": 2,
-        "partitionKeys": [],
-        "primaryKeys": ["a"],
-        "options": {"bucket": "1"},
-        "timeMillis": 1,
-    }
-    deep = {**seed, "fields": [{**field, "type": "ARRAY<" * 2000 + "INT" + ">" * 2000}]}
-    inner: Any = _Raw('{"type":"ARRAY","element":' * 400 + '"INT"' + "}" * 400)
-    deeper = {**seed, "fields": [{**field, "type": inner}]}
-    return Parser(
-        [json.dumps(seed).encode()],
-        lambda data: read_table_schema(data, "schema-0", 0),
-        JSON,
-        lambda: (*DEEP, json.dumps(deep).encode(), to_json(deeper).encode()),
-    )
-
-
-def paimon_snapshot(made: Sound) -> Parser:
-    del made
-    seed = {
-        "version": 3,
-        "id": 1,
-        "schemaId": 0,
-        "baseManifestList": "a",
-        "deltaManifestList": "b",
-        "commitUser": "u",
-        "commitIdentifier": 1,
-        "commitKind": "APPEND",
-        "timeMillis": 1,
-        "totalRecordCount": 1,
-    }
-    return Parser(
-        [json.dumps(seed).encode()], in_memory("snapshot-1", read_snapshot), JSON, lambda: DEEP
-    )
-
-
-def hive_type(made: Sound) -> Parser:
-    del made
-    seeds = [b"struct<a:int,b:array<map<string,decimal(10,2)>>,`c``d`:char(3)>"]
-    deep = tuple(b"array<" * n + b"int" + b">" * n for n in (150, 400, 5000))
-    return Parser(
-        seeds, lambda data: parse_hive_type(data.decode("utf-8", "replace")), extremes=lambda: deep
-    )
-
-
-def hive_site(made: Sound) -> Parser:
-    path = made.metadata.parent / "hive-site.xml"
-    one = "<property><name>a</name><value>b</value><final>true</final></property>"
-    seed = f'<?xml version="1.0"?><configuration>{one * 3}</configuration>'.encode()
-    deep = b"<configuration>" + b"<a>" * 200_000 + b"</a>" * 200_000 + b"</configuration>"
-
-    def read(data: bytes) -> object:
-        path.write_bytes(data)
-        return read_site_files([path])
-
-    return Parser([seed], read, extremes=lambda: (deep,))
-
-
-class _Lines:
-    """A server of one answer at a time."""
-
-    def __init__(self) -> None:
-        self.answer = b""
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            one, _ = self.socket.accept()
-            threading.Thread(target=self._talk, args=(one,), daemon=True).start()
-
-    def _talk(self, one: socket.socket) -> None:
-        with one:
-            while asked := one.recv(1 << 16):
-                size = int.from_bytes(asked[4:8], "big")
-                name, number = asked[8 : 8 + size], asked[8 + size : 12 + size]
-                head = b"\x80\x01\x00\x02" + size.to_bytes(4, "big") + name + number
-                one.sendall(head + self.answer)
-                return
-
-
-def thrift_reply(made: Sound) -> Parser:
-    del made
-    server = _Lines()
-    columns = (FieldSchema("id", "int"), FieldSchema("s", "string", "comment"))
-    storage = StorageDescriptor(columns=columns, location="/x", input_format="a")
-    table = HiveTable("db", "t", storage=storage, parameters={"k": "v"})
-    plain = b"\x0c\x00\x00" + b"\x0c\x00\x01" + table_to_wire(table) + b"\x00\x00"
-    deep = b"\x0c\x00\x00" + b"\x0c\x00\x01" * 100_000 + b"\x00" * 100_001
-    long = b"\x0c\x00\x00\x0c\x00\x01\x0f\x00\x01\x0c" + b"\x7f\xff\xff\xff" + bytes(50)
-    text = b"\x0c\x00\x00\x0c\x00\x01\x0b\x00\x01\x7f\xff\xff\xff" + bytes(50)
-
-    def read(data: bytes) -> object:
-        server.answer = data
-        settings = ConnectionSettings(timeout_s=5)
-        with HiveClient(f"thrift://127.0.0.1:{server.port}", settings) as client:
-            return client.table("db", "t")
-
-    return Parser([plain], read, extremes=lambda: (deep, long, text))
-
-
-def web_hdfs(made: Sound) -> Parser:
-    del made
-    answers = {"answer": b""}
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answers["answer"])))
-            self.end_headers()
-            self.wfile.write(answers["answer"])
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    status = {
-        "accessTime": 1, "blockSize": 1, "childrenNum": 0, "fileId": 7, "group": "g", "length": 3,
-        "modificationTime": 1, "owner": "o", "pathSuffix": "x", "permission": "644",
-        "replication": 1, "storagePolicy": 0, "type": "FILE",
-    }  # fmt: skip
-    one = json.dumps({"FileStatus": status}).encode()
-    several_ = json.dumps({"FileStatuses": {"FileStatus": [status, status]}}).encode()
-    refused = {"exception": "FileNotFoundException", "javaClassName": "x", "message": "m"}
-
-    def read(data: bytes) -> object:
-        answers["answer"] = data
-        several = b"FileStatuses" in data
-        io = FileIO({"hdfs.user": "u"})
-        place = f"webhdfs://127.0.0.1:{server.server_port}/x"
-        return list(io.entries(place).files) if several else (io.exists(place), io.size(place))
-
-    told = json.dumps({"RemoteException": refused}).encode()
-    return Parser([one, several_], read, JSON, lambda: (*DEEP, told))
-
-
-PARSERS = {
-    one.__name__: one
-    for one in (
-        metadata, packed_metadata, name_mapping, view, manifest_list, manifest, relocated_manifest,
-        rows, orc_rows, parquet_rows, copied_pages, paimon_manifest, puffin, vector, delete_files, own_table, variant, variant_text, orc_tail, parquet_footer, journal,
-        paimon_schema, paimon_snapshot, hive_type, hive_site, thrift_reply, web_hdfs,
-    )
-}  # fmt: skip
-
-
-def changed(parser: Parser, seed: int, cases: int) -> Iterator[bytes]:
-    """Yield sound inputs, each with some changes."""
-    for case in range(cases):
-        draw = random.Random(f"{seed} {case}")
-        change = parser.change[case % len(parser.change)]
-        yield change(draw, draw.choice(parser.seeds))
-
-
-def main(name: str, seed: str, cases: str, folder: str) -> None:
-    parser = PARSERS[name](Sound(Path(folder)))
-    for one in parser.seeds:
-        parser.parse(one)
-    # of addresses, of which libraries reserve more than a gibibyte that they do not use
-    statm = Path("/proc/self/statm")
-    pages = int(statm.read_text().split()[0]) if statm.exists() else 0
-    reserved = pages * resource.getpagesize()
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (max(MEMORY, reserved + MEMORY // 2), hard))
-    found, refused, read = [], 0, 0
-    last = Path(folder) / "last"
-    for number, data in enumerate(chain(parser.extremes(), changed(parser, int(seed), int(cases)))):
-        last.write_bytes(data[: 1 << 20])
-        try:
-            parser.parse(data)
-            read += 1
-        except IcecombError:
-            refused += 1
-        except BaseException as error:  # noqa: BLE001 - that is what is looked for
-            trace = traceback.format_exception(error)
-            shown = "".join(trace[:2] + trace[-6:])[-3000:]
-            found.append([number, len(data), f"{type(error).__name__}: {str(error)[:200]}", shown])
-    print(json.dumps({"found": found, "refused": refused, "read": read}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return Parser([listed], in_memory("x.parquet", read), (changed_bytes, tail_changed), equal)
