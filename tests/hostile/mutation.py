@@ -295,7 +295,7 @@ def changed_thrift(draw: random.Random, data: bytes) -> bytes:
         found: list[tuple[int, int, int, int]] = []
         try:
             _fields(data, 0, found)
-        except IndexError:
+        except (IndexError, RecursionError):
             return data
         if not found:
             return data
