@@ -26,16 +26,19 @@ from icecomb.catalog.migrate.choices import Choices
 from icecomb.catalog.migrate.journal.journal import find_journals, start_journal
 from icecomb.catalog.migrate.source.avro_schema import LITERAL, declared_schema
 from icecomb.format.avro.container import MAGIC
-from icecomb.format.errors import ConfigurationError, CorruptFileError, ValidationError
+from icecomb.format.errors import ConfigurationError, CorruptFileError, FileIOError, ValidationError
 from icecomb.format.manifests.decoder import manifest_schema
 from icecomb.format.rows.parquet.reader import ParquetReader
 from icecomb.format.scan.table_scan import TableScan
 from icecomb.format.spec.name_mapping import NameMapping
 from icecomb.format.statistics.statistics_file import BLOB_TYPE
 from icecomb.format.storage.file_io import FileIO
+from icecomb.format.storage.object_store.google import GoogleClient
+from icecomb.format.storage.object_store.google_settings import GoogleSettings
 from icecomb.format.storage.site_file import read_site_files
 from icecomb.spark.planner.scan.scan import column_estimates
 from tests.hostile.replies import Metastore, encoded
+from tests.hostile.store_answers import Store, said
 
 MANY = b"\x7f\xff\xff\xff"
 """Two billions, as the length of a list."""
@@ -211,3 +214,16 @@ def test_a_statistics_file_without_a_place_is_not_used_and_not_missed(
     assert Path(found.removeprefix("file:")).exists()
     lake.purge_table("db.t")
     assert not list((tmp_path / "db").rglob("*.parquet"))
+
+
+def test_a_redirection_of_a_store_to_no_address_takes_no_connection_away() -> None:
+    server = Store()
+    server.answer = said(308, b"", Date="now").replace(
+        b"\r\n\r\n", b"\r\nLocation: \xff://[\r\n\r\n"
+    )
+    told = {"gcs.service.host": f"http://{server.address}", "gcs.no-auth": "true"}
+    client = GoogleClient("b", GoogleSettings.of(told, "b"), at_once=1, attempts=1)
+    for _ in range(3):  # with one connection, of which a second request would wait forever
+        with pytest.raises(FileIOError, match="308"):
+            client.look("gs://b/x")
+    client.close()

@@ -93,7 +93,9 @@ def limited_session() -> Session:
     return session
 
 
-def _timed_session(*, plain_by_proxy: bool = True, **pool: Any) -> Session:
+def _timed_session(
+    *, plain_by_proxy: bool = True, redirections: bool = True, **pool: Any
+) -> Session:
     from requests import Session
     from requests.adapters import HTTPAdapter
 
@@ -112,8 +114,14 @@ def _timed_session(*, plain_by_proxy: bool = True, **pool: Any) -> Session:
             found.pool_classes_by_scheme = timed_pools()
             return found
 
+    class OneHost(Session):
+        def get_redirect_target(self, resp: Response) -> str | None:
+            # also for a redirection that is not followed requests reads the body, to any length,
+            # and where it cannot decode the target, the connection is never free again
+            return super().get_redirect_target(resp) if redirections else None
+
     hide_secrets("urllib3.connectionpool")
-    session = Session()
+    session = OneHost()
     make_anonymous(session)
     for scheme in ("https://", "http://"):
         session.mount(scheme, Adapter(**pool))
@@ -144,7 +152,7 @@ class RestClient(ObjectClient):
 
     def _connected(self) -> Session:
         # wait for a free connection instead of opening more
-        session = _timed_session(pool_maxsize=self._at_once, pool_block=True)
+        session = _timed_session(redirections=False, pool_maxsize=self._at_once, pool_block=True)
         session.headers.update({"User-Agent": "icecomb", "Accept-Encoding": "identity"})
         return session
 
