@@ -117,10 +117,16 @@ def _timed_pools() -> dict[str, type[urllib3.HTTPConnectionPool]]:
     class Secure(PacedConnection, awsrequest.AWSHTTPSConnection):  # type: ignore[misc]
         response_class = TimedResponse  # type: ignore[assignment]
 
-    class PlainPool(awsrequest.AWSHTTPConnectionPool):
+    class Direct:
+        """A pool that never looks where a response sends: urllib3 fails on 303 for boto3."""
+
+        def urlopen(self, *options: Any, **named: Any) -> Any:
+            return super().urlopen(*options, **{**named, "redirect": False})  # type: ignore[misc]
+
+    class PlainPool(Direct, awsrequest.AWSHTTPConnectionPool):
         ConnectionCls = Plain
 
-    class SecurePool(awsrequest.AWSHTTPSConnectionPool):
+    class SecurePool(Direct, awsrequest.AWSHTTPSConnectionPool):
         ConnectionCls = Secure
 
     return {"http": PlainPool, "https": SecurePool}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import time
@@ -23,7 +24,8 @@ from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.azure_settings import AzureSettings, azure_signer
 from icecomb.format.storage.object_store.google_settings import GoogleSettings, google_signer
 from tests.peers.google_key import write_key_file
-from tests.peers.listener import Listener
+from tests.peers.listener import Answer, Listener
+from tests.rings import sampled
 
 MARKER = "c2VjcmV0"
 TOKEN = token_file(DelegationToken(b"id", MARKER.encode(), "10.0.0.1:8020"), "WEBHDFS delegation")
@@ -193,6 +195,226 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     return found
+
+
+class Given(NamedTuple):
+    """A credential of S3 or Google; `{giver}` is the address of who gives it, `{files}` a folder.
+
+    Attributes:
+        mark: What a request with the credential has; empty if nothing of that kind is sent.
+        files: Texts of files by name.
+        asks: What who gives the credential is sent.
+    """
+
+    settings: dict[str, str]
+    mark: str
+    variables: Mapping[str, str] = MappingProxyType({})
+    files: Mapping[str, str] = MappingProxyType({})
+    asks: str = ""
+
+
+SIGNED = f"Credential={MARKER}/"
+PROGRAM = json.dumps({"Version": 1, "AccessKeyId": MARKER, "SecretAccessKey": "s"})
+STATIC = {"s3.access-key-id": MARKER, "s3.secret-access-key": "s"}
+GIVEN = {
+    "s3 keys": Given(STATIC, SIGNED),
+    "s3 session token": Given(
+        {**STATIC, "s3.session-token": f"of-{MARKER}"}, f"X-Amz-Security-Token: of-{MARKER}"
+    ),
+    "s3 keys of Hadoop": Given(
+        {"fs.s3a.bucket.box.access.key": MARKER, "fs.s3a.bucket.box.secret.key": "s"}, SIGNED
+    ),
+    "s3 environment": Given(
+        {}, SIGNED, {"AWS_ACCESS_KEY_ID": MARKER, "AWS_SECRET_ACCESS_KEY": "s"}
+    ),
+    "s3 profile": Given(
+        {"s3.profile-name": "team"},
+        SIGNED,
+        {"AWS_SHARED_CREDENTIALS_FILE": "{files}/keys"},
+        {"keys": f"[team]\naws_access_key_id = {MARKER}\naws_secret_access_key = s\n"},
+    ),
+    "s3 program of a profile": Given(
+        {"s3.profile-name": "team"},
+        SIGNED,
+        {"AWS_CONFIG_FILE": "{files}/config"},
+        {
+            "config": "[profile team]\ncredential_process = cat {files}/program\n",
+            "program": PROGRAM,
+        },
+    ),
+    "s3 machine": Given(
+        {},
+        SIGNED,
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://{giver}/", "AWS_EC2_METADATA_DISABLED": ""},
+        asks="latest",
+    ),
+    "s3 container": Given(
+        {},
+        SIGNED,
+        {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://{giver}/keys",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN": f"pod-{MARKER}",
+        },
+        asks=f"pod-{MARKER}",
+    ),
+    "s3 role": Given(
+        {
+            "s3.access-key-id": "mine",
+            "s3.secret-access-key": "s",
+            "s3.role-arn": "arn:aws:iam::123456789012:role/reader",
+            "fs.s3a.assumed.role.sts.endpoint": "http://{giver}/sts",
+        },
+        SIGNED,
+        asks="Credential=mine/",
+    ),
+    "s3 anonymous": Given(
+        {"s3.anonymous": "true", **STATIC},
+        "",
+        {"AWS_ACCESS_KEY_ID": MARKER, "AWS_SECRET_ACCESS_KEY": "s"},
+    ),
+    "google token": Given({"gcs.oauth2.token": MARKER}, f"Bearer {MARKER}"),
+    "google key file": Given(
+        {"fs.gs.auth.service.account.json.keyfile": "{files}/key.json"},
+        f"Bearer {MARKER}",
+        asks="assertion=",
+    ),
+    "google default": Given(
+        {},
+        f"Bearer {MARKER}",
+        {"GOOGLE_APPLICATION_CREDENTIALS": "{files}/key.json"},
+        asks="assertion=",
+    ),
+    "google machine": Given(
+        {},
+        f"Bearer {MARKER}",
+        {"GCE_METADATA_HOST": "{giver}", "GCE_METADATA_IP": "{giver}"},
+        asks="computeMetadata",
+    ),
+    "google anonymous": Given(
+        {"gcs.no-auth": "true", "gcs.oauth2.token": MARKER},
+        "",
+        {"GOOGLE_APPLICATION_CREDENTIALS": "{files}/key.json"},
+    ),
+}
+HOSTS = ("box.attacker.example", "attacker.example:{port}", "me:word@attacker.example:{port}")
+"""What may stand for a bucket in a table's path; `{port}` is that of somebody else."""
+
+
+def giver_of_keys(_: str, path: str) -> Answer:
+    """Answer as machines, containers and STS of Amazon, and machines and logins of Google."""
+    end = "2099-01-01T00:00:00Z"
+    keys = {"AccessKeyId": MARKER, "SecretAccessKey": "s", "Token": "t", "Expiration": end}
+    token = {"access_token": MARKER, "token_type": "Bearer", "expires_in": 3600}
+    texts = {
+        "/latest/api/token": "t",
+        "/latest/meta-data/iam/security-credentials/": "role",
+        "/latest/meta-data/iam/security-credentials/role": json.dumps({**keys, "Code": "Success"}),
+        "/keys": json.dumps(keys),
+        "/token": json.dumps(token),
+        "/": "",
+        "/computeMetadata/v1/project/project-id": "p",
+        "/computeMetadata/v1/instance/service-accounts/default/": '{"email": "e"}',
+        "/computeMetadata/v1/instance/service-accounts/default/token": json.dumps(token),
+        "/sts": "<AssumeRoleResponse><AssumeRoleResult><Credentials>"
+        f"<AccessKeyId>{MARKER}</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t"
+        f"</SessionToken><Expiration>{end}</Expiration></Credentials></AssumeRoleResult>"
+        "</AssumeRoleResponse>",
+    }
+    text = texts.get(path.partition("?")[0])
+    headers = {"Metadata-Flavor": "Google", "Content-Type": "application/json"}
+    return (404, {}, b"") if text is None else (200, headers, text.encode())
+
+
+def elsewhere(to: str) -> Iterator[Answer]:
+    """Yield what sends a client to another host, or tells it of one."""
+    for status in (301, 302, 303, 307, 308):
+        yield status, {"Location": f"http://{to}/x"}, b""
+    for status, code, region in (
+        (301, "PermanentRedirect", "eu-west-1"),
+        (307, "TemporaryRedirect", f"{to}/"),
+        (400, "AuthorizationHeaderMalformed", f"x@{to}#"),
+    ):
+        body = (
+            f"<Error><Code>{code}</Code><Endpoint>{to}</Endpoint><Region>{region}</Region></Error>"
+        )
+        yield status, {"x-amz-bucket-region": region, "Location": f"http://{to}/x"}, body.encode()
+
+
+@pytest.fixture
+def others() -> Iterator[dict[str, Listener]]:
+    """The configured store, who gives credentials, and somebody else."""
+    found = {name: Listener() for name in ("own", "giver", "thief")}
+    yield found
+    for each in found.values():
+        each.close()
+
+
+@pytest.fixture
+def nobody_s(monkeypatch: pytest.MonkeyPatch, others: dict[str, Listener], tmp_path: Path) -> None:
+    """No credentials of this machine; all hosts are somebody else's but `own.store`."""
+    for name in os.environ:
+        if name.startswith(("AWS_", "GOOGLE_", "GCE_", "CLOUDSDK_")) or name.endswith("proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    resolve, thief, own = socket.getaddrinfo, others["thief"].port, others["own"].port
+    given = {own, others["giver"].port}
+
+    def here(host: Any, port: Any, *more: Any, **named: Any) -> Any:
+        is_own = str(host).endswith("own.store") or (host == "127.0.0.1" and port in given)
+        return resolve("127.0.0.1", port if is_own else thief, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", here)
+
+
+@pytest.mark.usefixtures("nobody_s")
+@pytest.mark.gate("boto3 takes a third of a second to open a bucket")
+@pytest.mark.parametrize("name", sampled(GIVEN, keep=5))
+def test_only_the_configured_store_gets_a_credential(
+    name: str, others: dict[str, Listener], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, kind = GIVEN[name], name.partition(" ")[0]
+    own, giver, thief = (others[each] for each in ("own", "giver", "thief"))
+    words = {"giver": giver.address, "files": tmp_path, "port": thief.port}
+    write_key_file(tmp_path / "key.json", f"http://{giver.address}/token")
+    for file, text in given.files.items():
+        (tmp_path / file).write_text(text.replace("{files}", str(tmp_path)))
+    for variable, value in given.variables.items():
+        monkeypatch.setenv(variable, value.format(**words))
+    settings = {key: value.format(**words) for key, value in given.settings.items()}
+    settings |= {
+        "s3.endpoint": f"http://own.store:{own.port}", "s3.region": "us-east-1",
+        "gcs.service.host": f"http://own.store:{own.port}", "io.object-store.max-attempts": "1",
+    }  # fmt: skip
+    scheme = {"s3": "s3", "google": "gs"}[kind]
+
+    def ask(bucket: str) -> None:
+        for call in (io.read, lambda at: io.create(at, b"rows"), lambda at: [*io.list(at)]):
+            with suppress(IcecombError):
+                call(f"{scheme}://{bucket}/x")
+
+    giver.answer = giver_of_keys
+    io = FileIO(settings)
+    ask("box")
+    text = "\n".join(own.requests)
+    assert given.mark in text
+    assert bool(given.mark) == ("authorization" in text.lower())
+    for answer in elsewhere(f"attacker.example:{thief.port}"):
+        own.answer = lambda *_, answer=answer: answer
+        ask("box")
+    own.answer = lambda *_: (404, {}, b"")
+    for host in HOSTS:
+        ask(host.format(**words))
+    io.close()
+    assert given.asks in "\n".join(giver.requests)
+    # whoever gives the credential may send elsewhere, too
+    giver.answer = lambda *_: (307, {"Location": f"http://attacker.example:{thief.port}/x"}, b"")
+    io = FileIO(settings)
+    with suppress(IcecombError):
+        io.read(f"{scheme}://box/x")
+    io.close()
+    assert thief.requests == []
 
 
 SPELLINGS = (
