@@ -1,5 +1,6 @@
 # icecomb with Spark and hdfs-native; the build context is the project's folder.
-FROM python:3.11-slim-bookworm
+ARG PYTHON=python:3.11-slim-bookworm
+FROM ${PYTHON}
 RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jdk-headless \
     && rm -rf /var/lib/apt/lists/*
 COPY . /src

@@ -40,6 +40,45 @@ def complaints(compose):
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+def wrong_bases(recipe, args):
+    """The images that a recipe begins with, and that are no build argument, or have no fixed tag."""
+    given = {**dict(re.findall(r"^ARG (\w+)=(\S+)", recipe, re.MULTILINE)), **args}
+    wrong = []
+    for image in re.findall(r"^FROM (\S+)", recipe, re.MULTILINE):
+        named = re.sub(r"\$\{(\w+)\}", lambda found: str(given.get(found[1], "")), image)
+        tag = r"[a-z0-9./-]+:(?!latest\b)[\w.-]+(@sha256:[0-9a-f]{64})?"
+        if named == image or not re.fullmatch(tag, named):
+            wrong.append(image)
+    return wrong
+
+
+DOCS = sorted((DOCKER.parent / "docs").glob("*.md"))
+RECIPES = [
+    *(path.read_text() for path in sorted(DOCKER.glob("*.dockerfile"))),
+    *(
+        text
+        for page in DOCS
+        for text in re.findall(r"```dockerfile\n(.*?)```", page.read_text(), re.DOTALL)
+    ),
+]
+
+
+def test_an_image_has_a_tag_that_is_not_the_latest_and_may_be_given_by_its_digest():
+    assert len(RECIPES) >= 3
+    assert [wrong_bases(recipe, {}) for recipe in RECIPES] == [[] for _ in RECIPES]
+    digest = "sha256:" + "0" * 64
+    for image, wrong in {
+        "debian": True,
+        "debian:latest": True,
+        f"debian:latest@{digest}": True,
+        f"debian@{digest}": True,
+        f"debian:12-slim@{digest}": False,
+        "debian:12-slim": False,
+    }.items():
+        assert bool(wrong_bases("ARG BASE=x:1\nFROM ${BASE} AS one", {"BASE": image})) is wrong
+    assert wrong_bases("FROM debian:12-slim", {}) == ["debian:12-slim"]
+
+
 def test_it_is_valid_by_the_schema_of_compose_files(tmp_path):
     assert complaints(DOCKER / "compose.yaml") == ""
     wrong = tmp_path / "compose.yaml"
@@ -77,8 +116,9 @@ def test_a_service_is_pinned_and_refers_to_what_exists(name):
     if build := service.get("build"):
         folder = (DOCKER / build["context"]).resolve()
         text = (folder / build["dockerfile"]).read_text()
-        assert set(re.findall(r"^ARG (\w+)", text, re.MULTILINE)) == set(build.get("args", ()))
-        assert all(":" in image for image in re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+        args = build.get("args", {})
+        assert set(re.findall(r"^ARG (\w+)", text, re.MULTILINE)) >= set(args)
+        assert wrong_bases(text, args) == []
 
 
 def test_ports_are_of_this_machine_only_and_differ():
