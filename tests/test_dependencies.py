@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, requires, version
+import sys
+from importlib.metadata import distributions, requires
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 from icecomb.spark.packaging import backend
-from tests.environments import ROOT
+from tests.environments import OTHER_SPARKS, PEERS, ROOT, VENV, spark_venv
 
 MENDED = {
     "filelock": ("3.20.3", "CVE-2025-68146, CVE-2026-22701: a lock file that is a link"),
@@ -34,6 +36,7 @@ OF_OTHERS = {
     "werkzeug": "3.1.4",  # CVE-2025-66221
 }
 """The same of what these bring, and of what tests run."""
+WITHOUT_HOLES = {**{name: least for name, (least, _) in MENDED.items()}, **OF_OTHERS}
 
 
 @pytest.mark.parametrize("name", MENDED)
@@ -55,12 +58,24 @@ def test_what_builds_the_wheel_has_no_known_hole() -> None:
     }
 
 
+@pytest.mark.parametrize("pinned", [*PEERS.values(), *OTHER_SPARKS.values()])
+def test_what_a_peer_is_made_of_has_no_known_hole(pinned: str) -> None:
+    name, least = pinned.split("==")
+    assert Version(least) >= Version(WITHOUT_HOLES.get(name, "0"))
+
+
 @pytest.mark.parametrize(
-    ("name", "least"), [*((name, good) for name, (good, _) in MENDED.items()), *OF_OTHERS.items()]
+    "venv",
+    dict.fromkeys([Path(sys.prefix), VENV, *map(spark_venv, OTHER_SPARKS), *PEERS]),
+    ids=lambda venv: venv.name,
 )
-def test_the_installed_version_has_no_known_hole(name: str, least: str) -> None:
-    try:
-        found = version(name)
-    except PackageNotFoundError:
-        return  # nothing that runs here needs it
-    assert Version(found) >= Version(least)
+def test_no_environment_has_a_version_with_a_known_hole(venv: Path) -> None:
+    """One that nobody needed so far has none."""
+    found = distributions(path=[str(each) for each in venv.glob("lib/python3*/site-packages")])
+    installed = {one.name.lower().replace("_", "-"): one.version for one in found}
+    assert bool(installed) == venv.exists()
+    assert {
+        name: version
+        for name, version in installed.items()
+        if Version(version) < Version(WITHOUT_HOLES.get(name, "0"))
+    } == {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -91,16 +91,20 @@ def spark_classes(minor: str, scala: str) -> SparkHome:
 
 def check_jars(folder: Path) -> None:
     """Check that the jars in a folder are those that `jars.sha256` names."""
-    lines = CHECKSUMS.read_text().splitlines()
+    check_files(sorted(folder.glob("*.jar")), CHECKSUMS, folder.parent.parent)
+
+
+def check_files(files: Iterable[Path], checksums: Path, kept: Path) -> None:
+    """Check that fetched files, which are kept in a folder, are those that a list names."""
+    lines = checksums.read_text().splitlines()
     known = {name: checksum for checksum, name in map(str.split, lines)}
-    for jar in sorted(folder.glob("*.jar")):
-        found = hashlib.sha256(jar.read_bytes()).hexdigest()
-        if found != known.get(jar.name):
+    for file in files:
+        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        if found != known.get(file.name):
             raise MissingDependencyError(
-                f"{jar} is not the file that icecomb was made with: its SHA-256 is {found}, not "
-                f"{known.get(jar.name)}",
-                hint="Find out which mirror or proxy answers with it; then delete "
-                f"{folder.parent.parent}.",
+                f"{file} is not the file that icecomb was made with: its SHA-256 is {found}, not "
+                f"{known.get(file.name)}",
+                hint=f"Find out which mirror or proxy answers with it; then delete {kept}.",
             )
 
 

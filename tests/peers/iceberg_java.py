@@ -1,4 +1,4 @@
-"""Iceberg Java in a Spark of its own; its jar comes by the Ivy inside pyspark."""
+"""Iceberg Java in a Spark of its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.environments import ICEBERG_JAVA_VENV
+from tests.peers.ivy import fetch
 from tests.peers.s3a import file_io_jars
 from tests.peers.spark_process import SparkProcess
 
@@ -30,10 +31,8 @@ class IcebergJava(SparkProcess):
         catalog = "spark.sql.catalog.ice"
         extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         conf = {
-            "spark.jars.packages": RUNTIME,
-            # for its S3FileIO
-            "spark.jars": ",".join(map(str, file_io_jars())),
-            "spark.jars.ivy": str(ICEBERG_JAVA_VENV / "ivy"),
+            # with what its S3FileIO needs
+            "spark.jars": ",".join(map(str, (fetch(RUNTIME), *file_io_jars()))),
             "spark.sql.extensions": extensions,
             catalog: "org.apache.iceberg.spark.SparkCatalog",
             f"{catalog}.type": "hive",

@@ -1,11 +1,15 @@
 """Files of Maven repositories, got once by the Ivy inside pyspark and kept beside the environment.
 
+They are kept only if they are the files that `jars.sha256` names. `python -m tests.peers.ivy` prints
+the lines of what is kept, for a new version: compare them with what another network gets.
+
 fetch("org.apache.hadoop:hadoop-client-minicluster:3.5.0")          the jar
 fetch("org.apache.hive:hive-standalone-metastore:3.1.3", classifier="bin", extension="tar.gz")
 """
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +17,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from icecomb.catalog.java import find_java
+from icecomb.spark.packaging.spark_classes import check_files
 
 KEPT = Path(sys.prefix) / "ivy"
+CHECKSUMS = Path(__file__).with_name("jars.sha256")
+"""As `sha256sum` prints them."""
 
 _MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="icecomb" module="{name}-for-tests"/>
@@ -56,6 +63,7 @@ def fetch_all(coordinate: str, *others: str) -> Path:
             wanted = [_AND_ALL.format(*each.split(":")) for each in (coordinate, *others)]
             module.write_text(_MODULE_AND_ALL.format(name=name, dependencies="".join(wanted)))
             _retrieve(module, f"{kept}/[artifact]-[revision](-[classifier]).[ext]")
+            check_files(sorted(kept.glob("*.jar")), CHECKSUMS, kept)
             (kept / ".complete").touch()
     return kept
 
@@ -78,7 +86,10 @@ def fetch(coordinate: str, classifier: str | None = None, extension: str = "jar"
                     classifier=f' m:classifier="{classifier}"' if classifier else "",
                 )
             )
-            _retrieve(module, f"{kept.parent}/[artifact]-[revision](-[classifier]).[ext]")
+            draft = kept.parent / "drafts" / kept.name
+            _retrieve(module, f"{draft.parent}/[artifact]-[revision](-[classifier]).[ext]")
+            check_files([draft], CHECKSUMS, draft)
+            draft.replace(kept)
     return kept
 
 
@@ -93,3 +104,15 @@ def _retrieve(module: Path, pattern: str) -> None:
             if done.returncode == 0:
                 return
     raise RuntimeError(f"Ivy could not fetch {module.name}:\n{done.stdout[-4000:]}{done.stderr}")
+
+
+def checksums() -> list[str]:
+    """The lines of `jars.sha256` for the files that are kept, the hashed first."""
+    files = KEPT / "files"
+    found = [*files.glob("*.jar"), *files.glob("*.tar.gz"), *files.glob("*-and-all/*.jar")]
+    digests = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in found}
+    return [f"{digests[name]}  {name}" for name in sorted(digests)]
+
+
+if __name__ == "__main__":
+    print("\n".join(checksums()))
