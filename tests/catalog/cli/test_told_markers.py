@@ -39,6 +39,8 @@ from tests.secret_settings import (
 pytestmark = [
     pytest.mark.gate("runs every command against servers of three kinds"),
     pytest.mark.slow("runs every command against servers of three kinds"),
+    # what this is about is told; a connection to a lying server may be left to the collector
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
