@@ -7,6 +7,7 @@ metastore, the same one as `icecomb.catalog.load_catalog("local")`.
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
 import os
 import re
@@ -31,9 +32,12 @@ from icecomb.spark.conf import (
 )
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _LOCAL_DIR: Final = "spark.local.dir"
+_JVM_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
+"""The variable of options for a driver's JVM, before those that Spark's settings have."""
 _LOCAL: Final = {
     "spark.authenticate": "true",
     "spark.driver.host": "127.0.0.1",
@@ -59,7 +63,8 @@ def session(
     Slow steps (compiling the bridge, starting a metastore) are reported on standard error. What
     others on the machine could use is off with a local master, unless it is set: the driver's
     ports are on 127.0.0.1 and ask for a login (`spark.authenticate`), its files are in a private
-    folder (`spark.local.dir`), and there is no web page (`spark.ui.enabled`).
+    folder (`spark.local.dir`), and there is no web page (`spark.ui.enabled`). With any master, the
+    temporary files of a JVM that is started are in a private folder (`java.io.tmpdir`).
 
     Args:
         name: The catalog's name in SQL.
@@ -138,32 +143,59 @@ def configure(
 def _get_or_create(
     builder: SparkSession.Builder, create: Callable[[], SparkSession]
 ) -> SparkSession:
-    """Start Spark with nothing that other users of the machine can read or call.
+    """Start Spark with nothing that other users of the machine can read, call or exchange.
 
-    They can read commands, in which pyspark has all settings, so secrets are set later; and a
+    They can read commands, in which pyspark has all settings, so secrets are set later; and call a
     driver's ports, which by default ask nobody for a login.
     """
     from pyspark import SparkConf, SparkContext
 
     options: dict[str, Any] = builder._options  # noqa: SLF001 - there is no public access
-    secret = {key for key, value in options.items() if is_secret(key, str(value))}
-    if SparkContext._active_spark_context or _is_remote(options):  # noqa: SLF001
+    if SparkContext._active_spark_context or _is_elsewhere(options):  # noqa: SLF001
         return create()
-    if SparkContext._gateway is None:  # noqa: SLF001 - no public access
-        command = SparkConf(loadDefaults=False)
-        for key in options.keys() - secret:
-            command.set(key, options[key])
-        SparkContext._ensure_initialized(conf=command)  # noqa: SLF001 - no public access
-    given = SparkConf()  # spark-submit's, with the files of defaults
-    wanted = {REDACTION: SECRETS} if secret else {}
-    if _is_local(str(options.get("spark.master") or given.get("spark.master", ""))):
-        wanted |= _LOCAL
-        if not os.environ.get("SPARK_LOCAL_DIRS"):
-            wanted[_LOCAL_DIR] = ""
-    for key, value in wanted.items():
-        if key not in options and not given.contains(key):
-            builder.config(key, value or _private_folder())
-    return create()
+    secret = {key for key, value in options.items() if is_secret(key, str(value))}
+    with _own_temporary_files(options):
+        is_remote = _is_remote(options)
+        if SparkContext._gateway is None and not is_remote:  # noqa: SLF001 - no public access
+            command = SparkConf(loadDefaults=False)
+            for key in options.keys() - secret:
+                command.set(key, options[key])
+            SparkContext._ensure_initialized(conf=command)  # noqa: SLF001 - no public access
+        given = SparkConf()  # spark-submit's, with the files of defaults, once there is a JVM
+        wanted = {REDACTION: SECRETS} if secret else {}
+        if _is_local(_remote(options) if is_remote else _master(options, given)):
+            wanted |= _LOCAL
+            if not os.environ.get("SPARK_LOCAL_DIRS") and not _outlives(options):
+                wanted[_LOCAL_DIR] = _private_folder()
+        for key, value in wanted.items():
+            if key not in options and not given.contains(key):
+                builder.config(key, value)
+        return create()
+
+
+@contextmanager
+def _own_temporary_files(options: Mapping[str, Any]) -> Iterator[None]:
+    """Have a JVM that is started meanwhile keep its temporary files in a private folder.
+
+    Libraries unpack native code into `java.io.tmpdir`, and run what they find there: lz4-java in a
+    file whose name another user of `/tmp` learns, and takes, before it is made.
+    """
+    before = os.environ.get(_JVM_OPTIONS)
+    if not _outlives(options):
+        # options that are given come later, and count
+        ours = f'-Djava.io.tmpdir="{_private_folder()}"'
+        os.environ[_JVM_OPTIONS] = f"{ours} {before or ''}".strip()
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_JVM_OPTIONS, None)
+        else:
+            os.environ[_JVM_OPTIONS] = before
+
+
+def _master(options: Mapping[str, Any], given: SparkConf) -> str:
+    return str(options.get("spark.master") or given.get("spark.master", ""))
 
 
 def _is_local(master: str) -> bool:
@@ -171,8 +203,9 @@ def _is_local(master: str) -> bool:
     return re.fullmatch(r"local(?:\[.*\])?", master) is not None
 
 
+@functools.cache
 def _private_folder() -> str:
-    """Return a new folder for rows that Spark writes to disk, until this process ends."""
+    """Return a new folder for rows and files that Spark writes to disk, until this process ends."""
     folder = tempfile.mkdtemp(prefix="icecomb-spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -183,6 +216,23 @@ def _is_remote(options: Mapping[str, Any]) -> bool:
     mode = options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
     started = {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"} & os.environ.keys()
     return mode.lower() == "connect" or "spark.remote" in options or bool(started)
+
+
+def _remote(options: Mapping[str, Any]) -> str:
+    """Return the server that pyspark connects to, or the master of the one that it starts here."""
+    named = options.get("spark.remote") or os.environ.get("SPARK_REMOTE")
+    return str(named or options.get("spark.master") or os.environ.get("MASTER", "local"))
+
+
+def _is_elsewhere(options: Mapping[str, Any]) -> bool:
+    return _is_remote(options) and _remote(options).startswith("sc:")
+
+
+def _outlives(options: Mapping[str, Any]) -> bool:
+    """Return whether pyspark starts a server that goes on after this process (Spark 4.3)."""
+    named = os.environ.get("SPARK_LOCAL_CONNECT_REUSE", "")
+    wanted = str(options.get("spark.local.connect.reuse", named)).lower() in {"1", "true"}
+    return wanted and _is_remote(options)
 
 
 @contextmanager

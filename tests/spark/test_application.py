@@ -100,11 +100,15 @@ print(options["spark.sql.extensions"])
 
 @pytest.mark.full("starts two Sparks of its own")
 @pytest.mark.jvm
-@pytest.mark.parametrize("given", [{}, {"spark.authenticate": "false", "spark.ui.enabled": "true"}])
-def test_a_driver_without_a_cluster_serves_nobody_else(given):
+@pytest.mark.parametrize("is_set", [False, True])
+def test_a_driver_without_a_cluster_serves_nobody_else(is_set, tmp_path):
+    given = {"spark.authenticate": "false", "spark.ui.enabled": "true"} if is_set else {}
+    if is_set:
+        given["spark.driver.extraJavaOptions"] = f"-Djava.io.tmpdir={tmp_path}"
     done = _run(
         f"""
 import os, stat
+os.environ["SPARK_SUBMIT_OPTS"] = "-Dx.given=yes"
 import icecomb.spark
 settings = {_SMALL}
 del settings["spark.ui.enabled"]
@@ -115,11 +119,41 @@ for key in ("authenticate", "driver.host", "driver.bindAddress", "ui.enabled"):
 folder = conf.get("spark.local.dir")
 print(stat.S_IMODE(os.stat(folder).st_mode) == 0o700, len(os.listdir(folder)) > 0)
 print(spark.range(100).repartition(3).count())
+java = spark._jvm.java.lang.System
+print(java.getProperty("java.io.tmpdir").replace(folder, "private"), java.getProperty("x.given"))
+print(any("lz4" in each for each in os.listdir(folder)), os.environ["SPARK_SUBMIT_OPTS"])
 spark.stop()
 """
     )
     told = [given.get(f"spark.{key}") for key in ("authenticate", "ui.enabled")]
     expected = [told[0] or "true", "127.0.0.1", "127.0.0.1", told[1] or "false", "True True", "100"]
+    expected += [f"{tmp_path if is_set else 'private'} yes", f"{not is_set} -Dx.given=yes"]
+    assert done.stdout.splitlines() == expected, done.stderr[-3000:]
+
+
+@pytest.mark.full("starts a Spark of its own, which has Spark Connect")
+@pytest.mark.jvm
+def test_a_local_server_of_spark_connect_has_no_other_open_port():
+    done = _run(
+        f"""
+import os
+os.environ["SPARK_TESTING"] = "1"  # any free port
+import icecomb.spark
+settings = {_SMALL}
+del settings["spark.ui.enabled"]
+settings["spark.remote"] = settings.pop("spark.master")
+spark = icecomb.spark.session("ice", uri="thrift://127.0.0.1:1", **settings)
+print(spark.range(100).repartition(3).count())
+from pyspark import SparkContext
+conf = SparkContext._active_spark_context.getConf()
+for key in ("authenticate", "driver.host", "driver.bindAddress", "ui.enabled"):
+    print(conf.get(f"spark.{{key}}"))
+temporary = SparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")
+print(conf.get("spark.local.dir") == temporary, oct(os.stat(temporary).st_mode))
+spark.stop()
+"""
+    )
+    expected = ["100", "true", "127.0.0.1", "127.0.0.1", "false", "True 0o40700"]
     assert done.stdout.splitlines() == expected, done.stderr[-3000:]
 
 
