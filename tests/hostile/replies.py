@@ -60,6 +60,7 @@ class Metastore:
     def _serve(self) -> None:
         while True:
             one, _ = self.socket.accept()
+            one.settimeout(0.5)  # who waits for more than it says is not kept waiting
             threading.Thread(target=self._talk, args=(one,), daemon=True).start()
 
     def _talk(self, one: socket.socket) -> None:
@@ -264,6 +265,7 @@ class Sasl:
     def _serve(self) -> None:
         while True:
             one, _ = self.socket.accept()
+            one.settimeout(0.5)  # who waits for more than it says is not kept waiting
             threading.Thread(target=self._talk, args=(one,), daemon=True).start()
 
     def _talk(self, one: socket.socket) -> None:

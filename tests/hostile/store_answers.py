@@ -246,7 +246,7 @@ def s3_answers(made: Sound) -> Parser:
 
 QUICK = {
     "dfs.client.failover.max.attempts": "1",
-    "dfs.webhdfs.socket.read-timeout": "5s",
+    "dfs.webhdfs.socket.read-timeout": "500ms",
     "hdfs.user": "u",
 }
 
