@@ -118,6 +118,8 @@ class _Reader:
                 f"{self._path}:{error.lineno}: not well-formed XML: {what}",
                 hint="Correct the file, or let HIVE_CONF_DIR and HADOOP_CONF_DIR name another.",
             ) from error
+        except ConfigurationError:
+            raise
         except (LookupError, ValueError) as error:
             raise ConfigurationError(
                 f"{self._path}: not XML in a known encoding: {error}",

@@ -325,7 +325,7 @@ MODES = ("merge-on-read", "copy-on-write")
 SPARKS = ("4.3", "4.1", "3.5")
 
 
-@pytest.mark.full("random")
+@pytest.mark.full("random statements on a random table")
 @pytest.mark.seeds(1)
 def test_changes_by_the_newest_spark_leave_the_rows_of_the_model(spark, sql_on, catalog, seed):
     """What the next test does nine times, with Iceberg Java and PyIceberg to read it."""

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -287,7 +288,7 @@ GIVEN = {
     "google machine": Given(
         {},
         f"Bearer {MARKER}",
-        {"GCE_METADATA_HOST": "{giver}", "GCE_METADATA_IP": "{giver}"},
+        {"GCE_METADATA_IP": "{giver}"},
         asks="computeMetadata",
     ),
     "google anonymous": Given(
@@ -351,19 +352,24 @@ def others() -> Iterator[dict[str, Listener]]:
 
 @pytest.fixture
 def nobody_s(monkeypatch: pytest.MonkeyPatch, others: dict[str, Listener], tmp_path: Path) -> None:
-    """No credentials of this machine; all hosts are somebody else's but `own.store`."""
+    """No credentials of this machine; all hosts are somebody else's but `own.store`.
+
+    Google's library asks one more, whose name it keeps from when it was imported.
+    """
+    import_module("google.auth.compute_engine")
     for name in os.environ:
         if name.startswith(("AWS_", "GOOGLE_", "GCE_", "CLOUDSDK_")) or name.endswith("proxy"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    resolve, thief, own = socket.getaddrinfo, others["thief"].port, others["own"].port
-    given = {own, others["giver"].port}
+    resolve = socket.getaddrinfo
+    own, giver, thief = (others[each].port for each in ("own", "giver", "thief"))
 
     def here(host: Any, port: Any, *more: Any, **named: Any) -> Any:
-        is_own = str(host).endswith("own.store") or (host == "127.0.0.1" and port in given)
-        return resolve("127.0.0.1", port if is_own else thief, *more, **named)
+        is_own = str(host).endswith("own.store") or (host == "127.0.0.1" and port in {own, giver})
+        there = giver if host == "metadata.google.internal" else port if is_own else thief
+        return resolve("127.0.0.1", there, *more, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", here)
 

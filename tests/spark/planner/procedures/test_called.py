@@ -43,7 +43,8 @@ def call(lake):
         procedure = find(("system",), name)
         context = Call(lake, ("shop",), None, lambda _: iter(()))
         rows = called(context, name, *positional, **named)
-        assert context.statements == ["REFRESH TABLE `lake`.`shop`.`orders`"]
+        assert context.refreshed == ["`lake`.`shop`.`orders`"]
+        assert not context.views
         columns = [column.name for column in procedure.columns]
         return [dict(zip(columns, row, strict=True)) for row in rows]
 

@@ -28,5 +28,5 @@ def test_files_are_named_as_spark_has_them_in_the_column_file(tmp_path):
     call = Call(catalog, ("db",), session=None, query=iter)
     view = PROCEDURES["create_changelog_view"]
     view.run(call, **view.bind([("table", "db.t")]))
-    [sql] = call.statements
+    [sql] = call.views.values()
     assert "WHERE _icecomb_t._file IN ('hdfs://nn:8020/t/a.parquet')" in sql
