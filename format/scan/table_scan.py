@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from icecomb.format.scan.delete_index import DeleteFileIndex
     from icecomb.format.scan.description import Description
     from icecomb.format.scan.file_aggregates import Aggregate
-    from icecomb.format.scan.plan_batch import PlannedBatches
     from icecomb.format.scan.scan_planner import PlanningMetrics, ScanPlanner
     from icecomb.format.scan.top_rows import TopRows
     from icecomb.format.spec.partition import PartitionSpec
@@ -261,32 +260,6 @@ class TableScan:
             yield from planner.tasks(chosen, deletes)
         if metrics is not None:
             metrics.skipped_data_files += found
-
-    def plan_batches(self, split_size: int | None = None) -> PlannedBatches:
-        """Plan the scan as Arrow batches, for engines: no Python object is made for each file.
-
-        >>> for batch in table.scan("day > '2024-01-01'").plan_batches():  # doctest: +SKIP
-        ...     send(batch)
-
-        Args:
-            split_size: Size of the parts of a file, in bytes, where its metadata has no split
-                offsets; by default files are not split.
-
-        Raises:
-            ExpressionError: If the filter does not fit the schema.
-            CorruptFileError: If a manifest cannot be read.
-        """
-        from icecomb.format.scan.plan_batch import PlannedBatches
-
-        if split_size is not None and split_size < 1:
-            raise ValidationError(
-                f"split_size is a positive number of bytes, not {split_size}",
-                hint="Give a number of bytes, such as 134217728.",
-            )
-        planner, manifests, deletes = self._planning()
-        return PlannedBatches(
-            self.metadata, planner, manifests, deletes, split_size=split_size, limit=self.limit
-        )
 
     def plan_tasks(
         self,

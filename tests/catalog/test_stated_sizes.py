@@ -11,7 +11,6 @@ import pytest
 from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.rows.values.scan_task import MOST_PARTS
-from icecomb.format.scan import plan_batch
 from tests.catalog.metadata_of_others import NO_CACHE, Record, again, tell_otherwise
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
@@ -36,16 +35,12 @@ def stated(size: int) -> Any:
     return change
 
 
-def test_a_huge_file_is_planned_in_a_bounded_number_of_parts(table, monkeypatch):
+def test_a_huge_file_is_planned_in_a_bounded_number_of_parts(table):
     tell_otherwise(table, stated(1 << 52))
     table = again(table)
     assert next(iter(table.scan().plan_tasks())).tasks[0].length == -(-(1 << 52) // MOST_PARTS)
     [task] = islice(table.scan().plan_files(), 1)
     assert len(list(task.split(1))) <= MOST_PARTS
-    monkeypatch.setattr(plan_batch, "MOST_ROWS", 2 * MOST_PARTS)
-    batches = list(table.scan().plan_batches(1))
-    assert sum(batch.num_rows for batch in batches) == 4 * len(list(task.split(1)))
-    assert max(batch.num_rows for batch in batches) <= 2 * MOST_PARTS
 
 
 @pytest.mark.parametrize("size", [(1 << 53) + 1, (1 << 63) - 1])
@@ -54,7 +49,6 @@ def test_a_size_that_no_file_has_is_a_damaged_manifest(table, size):
     table = again(table)
     for plan in (
         lambda: list(table.scan().plan_files()),
-        lambda: list(table.scan().plan_batches(1)),
         lambda: table.delete("id = 1"),
     ):
         with pytest.raises(CorruptFileError, match=f"a file of {size} bytes"):

@@ -22,7 +22,6 @@ from icecomb.format.manifests.manifest import (
 from icecomb.format.manifests.reader import read_each_columns
 from icecomb.format.manifests.writer import assign_sequence_number
 from icecomb.format.operation.conflict import index_key
-from icecomb.format.operation.row_delta import RowDelta
 from icecomb.format.scan.delete_index import DELETE_STATISTICS, DeleteFileIndex
 from icecomb.format.scan.scan_planner import PlanningMetrics
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -248,21 +247,6 @@ def test_planning_counts_vectors_apart_as_iceberg_java_does(table):
     assert counted == (1, 1, 0)
 
 
-def test_plans_as_batches_say_where_a_vector_is(table):
-    plan = table.scan().plan_batches()
-    [(path, places)] = [
-        (row["file_path"], row["delete_files"])
-        for batch in plan
-        for row in batch.to_pylist()
-        if row["delete_files"] and plan.delete_files["file_format"][row["delete_files"][0]].as_py() == "PUFFIN"
-    ]  # fmt: skip
-    [told] = plan.delete_files.take(pa.array(places)).to_pylist()
-    assert told["referenced_data_file"] == path
-    assert (told["content_offset"], told["content_size_in_bytes"]) == (4, 42)
-    assert told["file_size_in_bytes"] > 46
-    assert told["record_count"] == 1
-
-
 def test_tasks_are_carried_to_other_processes_with_their_vectors(table):
     tasks = list(table.scan().plan_files())
     assert pickle.loads(pickle.dumps(tasks)) == tasks  # noqa: S301 - our own
@@ -278,27 +262,3 @@ def test_rows_are_counted_from_vectors_without_their_data_files(table):
 def test_appended_rows_are_read_without_the_deletes_of_later_snapshots(table):
     found = table.incremental_append_scan().to_arrow()["id"].to_pylist()
     assert sorted(found) == list(range(20))
-
-
-def test_plans_as_batches_have_the_deletes_of_tasks(table):
-    for _ in range(2):
-        table.append(pa.table({"id": range(20, 30)}))
-        by_value = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": (1,)}
-        made = DataFile(
-            file_path=f"/t/{next(NUMBERS)}", record_count=1, file_size_in_bytes=1, **by_value
-        )
-        table.commit(RowDelta(table.io).add_deletes(made))
-    expected = {
-        task.file_path: [one.identity for one in task.delete_files]
-        for task in table.scan().plan_files()
-    }
-    assert sorted(map(len, expected.values())) == [1, 2, 3, 3]
-    plan = table.scan().plan_batches()
-    names = ("file_path", "content_offset", "content_size_in_bytes")
-    told = [tuple(row[name] for name in names) for row in plan.delete_files.to_pylist()]
-    found = {
-        row["file_path"]: [told[place] for place in row["delete_files"]]
-        for batch in plan
-        for row in batch.to_pylist()
-    }
-    assert found == expected
