@@ -171,7 +171,7 @@ class BoundLiteralPredicate(BoundPredicate):
 
 @dataclass(frozen=True, slots=True)
 class BoundSetPredicate(BoundPredicate):
-    """A bound predicate of one of `SET_OPERATIONS`, with two or more internal values."""
+    """A bound predicate of `IN` or `NOT_IN`, with two or more internal values."""
 
     operation: PredicateOperation
     term: BoundTerm

@@ -512,7 +512,6 @@ _SET: dict[PredicateOperation, type[SetPredicate]] = {
 
 UNARY_OPERATIONS = frozenset(_UNARY)
 LITERAL_OPERATIONS = frozenset(_LITERAL)
-SET_OPERATIONS = frozenset(_SET)
 
 
 def unary_predicate(operation: PredicateOperation, term: str | Term) -> UnaryPredicate:

@@ -3,7 +3,6 @@
 import copy
 import datetime as dt
 import functools
-import json
 import math
 import operator
 import pickle
@@ -43,7 +42,6 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     rewrite_not,
 )
-from icecomb.format.expressions.forms.json_form import from_json, to_json
 from icecomb.format.expressions.sql.parser import parse
 from icecomb.format.expressions.term import bucket, days
 from icecomb.format.spec.schema import Schema
@@ -150,7 +148,6 @@ def test_short_lists_become_simpler_predicates():
 def test_thousands_of_predicates_can_be_combined_one_by_one():
     expression = functools.reduce(operator.or_, (EqualTo("id", n) for n in range(2000)))
     assert len(bind(SCHEMA, expression).operands) == 2000
-    assert from_json(json.loads(json.dumps(to_json(expression)))) == expression
 
 
 def test_expressions_can_be_copied_and_pickled():
@@ -309,58 +306,6 @@ def test_the_text_of_an_expression_reads_back():
         "b = X'cafe'",
     ):
         assert str(parse(text)) == text
-
-
-def test_every_predicate_survives_json():
-    expressions = [
-        IsNull("a"), NotNull("a"), IsNaN("a"), NotNaN("a"), LessThan("a", 1), LessThanOrEqual("a", 1.5),
-        GreaterThan("a", "x"), GreaterThanOrEqual("a", True), EqualTo("a", -5), NotEqualTo("a", 2**62),
-        StartsWith("a", "x"), NotStartsWith("a", "x"), In("a", [1, 2]), NotIn("a", ["x", "y"]),
-        AlwaysTrue(), AlwaysFalse(), Not(EqualTo("a", 1) & IsNull("b")),
-    ]  # fmt: skip
-    for expression in expressions:
-        assert from_json(json.loads(json.dumps(to_json(expression)))) == expression
-
-
-def test_json_is_the_form_that_iceberg_uses():
-    assert to_json(EqualTo("id", 5)) == {"type": "eq", "term": "id", "value": 5}
-    assert to_json(IsNull("a") & In("b", [2, 1])) == {
-        "type": "and",
-        "left": {"type": "is-null", "term": "a"},
-        "right": {"type": "in", "term": "b", "values": [1, 2]},
-    }
-    assert from_json(
-        {"type": "eq", "term": {"type": "reference", "term": "a"}, "value": 1}
-    ) == EqualTo("a", 1)
-
-
-def test_a_bound_expression_survives_json_with_typed_literals():
-    for text in (
-        "id = 5",
-        "day = '2024-01-31'",
-        "ts < '2024-01-31T10:00:00.5'",
-        "tz < '2024-01-31T10:00:00+02:00'",
-        "dec in (1.25, 2)",
-        "b = X'cafe'",
-        "u = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'",
-        "f > 0.5 or d is nan",
-        "flag",
-        "at = '10:00'",
-    ):
-        expression = bound(text)
-        again = bind(SCHEMA, from_json(json.loads(json.dumps(to_json(expression))), SCHEMA))
-        assert again == expression
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [None, 5, [], {}, {"type": "?"}, {"type": "eq", "term": "a"}, {"type": "eq", "value": 1},
-     {"type": "in", "term": "a", "values": 1}, {"type": "and", "left": True}, {"type": "eq", "term": 1, "value": 1},
-     {"type": "eq", "term": "a", "value": [1]}, {"type": [], "term": "a"}],
-)  # fmt: skip
-def test_json_that_is_no_expression_is_refused(raw):
-    with pytest.raises(ExpressionError, match="JSON"):
-        from_json(raw)
 
 
 def test_literals_become_internal_values():

@@ -49,9 +49,9 @@ from icecomb.format.expressions.expression import (
     StartsWith,
     literal_predicate,
 )
-from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.spec.schema import Schema
+from tests.format.expressions.peer_form import to_json
 from tests.format.expressions.row_filters import expressions, predicates
 
 TYPES = {

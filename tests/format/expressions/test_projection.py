@@ -35,7 +35,6 @@ from icecomb.format.expressions.expression import (
     NotStartsWith,
     StartsWith,
 )
-from icecomb.format.expressions.forms.json_form import to_json
 from icecomb.format.expressions.projection import (
     ResidualEvaluator,
     project_inclusive,
@@ -46,6 +45,7 @@ from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DecimalType, NestedField
+from tests.format.expressions.peer_form import to_json
 from tests.format.expressions.row_filters import expressions, matches
 
 COLUMNS = {

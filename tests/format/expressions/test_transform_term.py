@@ -25,13 +25,11 @@ from icecomb.format.expressions.expression import (
     IsNull,
     LessThan,
     NotNull,
-    Or,
     PredicateOperation,
     StartsWith,
     literal_predicate,
     set_predicate,
 )
-from icecomb.format.expressions.forms.json_form import from_json, to_json
 from icecomb.format.expressions.metrics_evaluator import might_match, must_match
 from icecomb.format.expressions.projection import project_inclusive, project_strict
 from icecomb.format.expressions.sql.parser import parse
@@ -176,8 +174,6 @@ def test_rows_are_selected_as_by_transforming_and_comparing_each(question):
     assert selected(predicate, kind, rows) == expected
     bound = bind(SCHEMA, predicate)
     assert bind(SCHEMA, unbind(bound)) == bound
-    again = from_json(to_json(predicate), SCHEMA)
-    assert selected(again, kind, rows) == expected
 
 
 @given(
@@ -324,22 +320,6 @@ def test_buckets_stay_and_their_projection_is_exact():
 def test_the_specifications_hash_decides_the_bucket():
     # Appendix B: 34 hashes to 2017239379
     assert selected(EqualTo(bucket(ID, 16), 2017239379 % 16), "long", [34, None]) == [True, False]
-
-
-def test_json_is_that_of_iceberg_with_units_counted_from_1970():
-    assert to_json(Or(EqualTo(bucket(ID, 16), 3), EqualTo(year(TS), 2024))) == {
-        "type": "or",
-        "left": {
-            "type": "eq",
-            "term": {"type": "transform", "transform": "bucket[16]", "term": ID},
-            "value": 3,
-        },
-        "right": {
-            "type": "eq",
-            "term": {"type": "transform", "transform": "year", "term": TS},
-            "value": 54,
-        },
-    }
 
 
 @pytest.mark.parametrize(
