@@ -364,9 +364,9 @@ def _stamp() -> str:
     return f"icecomb-{uuid.uuid4()}{place}-pid{pid}"
 
 
-def describe_holder(row: LockRow, now_s: float | None = None) -> str:
+def describe_holder(row: LockRow) -> str:
     """Describe a lock's holder for messages: user, host, pid, agent, age, last heartbeat."""
-    now_ms = (time.time() if now_s is None else now_s) * 1000
+    now_ms = time.time() * 1000
     parts = [f"lock {row.lock_id}"]
     if (pid := pid_of(row)) is not None:
         parts.append(f"pid {pid}{', which does not run here any more' if is_gone(row) else ''}")

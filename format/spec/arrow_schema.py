@@ -73,13 +73,10 @@ _TO_ARROW: dict[type[IcebergType], pa.DataType] = {
 }
 
 
-def schema_to_pyarrow(
-    schema: Schema | StructType, *, include_field_ids: bool = True, metadata: Any = None
-) -> pa.Schema:
+def schema_to_pyarrow(schema: Schema | StructType, *, include_field_ids: bool = True) -> pa.Schema:
     """Return the Arrow schema of a table's schema; ids are `PARQUET:field_id` at every depth."""
     return pa.schema(
-        [field_to_pyarrow(f, include_field_ids=include_field_ids) for f in schema.fields],
-        metadata=metadata,
+        [field_to_pyarrow(f, include_field_ids=include_field_ids) for f in schema.fields]
     )
 
 

@@ -158,9 +158,9 @@ class HiveClient:
         """Return the version that the server reports; "3.0" also from 2.3."""
         return str(self._calls.read("getVersion"))
 
-    def config_value(self, name: str, default: str = "") -> str:
-        """Return a setting of the server, such as ``hive.txn.timeout``."""
-        return str(self._calls.read("get_config_value", name, default))
+    def config_value(self, name: str) -> str:
+        """Return a setting of the server, such as ``hive.txn.timeout``; empty if it has none."""
+        return str(self._calls.read("get_config_value", name, ""))
 
     # -- databases
 

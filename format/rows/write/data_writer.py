@@ -62,17 +62,15 @@ def write_data(
     metadata: TableMetadata,
     data: GivenRows,
     *,
-    operation_id: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> list[DataFile]:
     """Write rows as data files of a table; the caller commits them.
 
     Args:
         data: The rows; columns are matched by name. A reader is consumed batch by batch.
-        operation_id: The common part of the file names of one operation; random by default.
         options: Properties that override the table's for this write; see `DataWriter`.
     """
-    writer = DataWriter(io, metadata, operation_id or str(uuid.uuid4()), options=options)
+    writer = DataWriter(io, metadata, str(uuid.uuid4()), options=options)
     try:
         writer.write_all(data)
         return writer.close()

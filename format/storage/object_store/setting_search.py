@@ -48,14 +48,14 @@ class SettingSearch:
             self.sources[name] = key
         return said
 
-    def refuse(self, reasons: Mapping[str, str], harmless: str = "false") -> None:
+    def refuse(self, reasons: Mapping[str, str]) -> None:
         """Refuse unsupported settings, which would change what is written or who may read it.
 
-        Reasons are by property; the value `harmless` has no effect and is accepted.
+        Reasons are by property; the value `false` has no effect and is accepted.
         """
         for key, reason in reasons.items():
             said = self.hadoop.get(key, "").strip()
-            if said and said.lower() != harmless:
+            if said and said.lower() != "false":
                 raise ConfigurationError(
                     f"Property {key} is not served: {reason}",
                     hint=f"Leave {key} out for icecomb.",
