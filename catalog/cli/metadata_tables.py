@@ -100,13 +100,13 @@ def files(
     metadata table `files`, such as "partition.day >= '2024-01-01' and file_size_in_bytes < 1000000"
     or "content = 0" (0 data, 1 position deletes, 2 equality deletes).
     """
-    _show_listing(
+    _show(
         application,
         table,
         "files",
         state,
-        where,
-        columns,
+        row_filter=where,
+        columns=columns,
         default=_FILES,
         contents=_FILE_CONTENTS,
     )
@@ -124,7 +124,7 @@ def partitions(
     --where takes the columns of Iceberg's metadata table `partitions`, such as "record_count > 0"
     or "partition.day >= '2024-01-01'".
     """
-    _show_listing(application, table, "partitions", state, where, columns)
+    _show(application, table, "partitions", state, row_filter=where, columns=columns)
 
 
 @click.command()
@@ -139,31 +139,14 @@ def manifests(
     --where takes the columns of Iceberg's metadata table `manifests`, such as "content = 1" (0
     data, 1 deletes) or "added_snapshot_id = 42".
     """
-    _show_listing(
-        application, table, "manifests", state, where, columns, contents=_MANIFEST_CONTENTS
-    )
-
-
-def _show_listing(  # noqa: PLR0917 - the options of these commands
-    application: Application,
-    table: str,
-    name: str,
-    state: State,
-    where: str | None,
-    columns: str | None,
-    default: Sequence[str] = (),
-    contents: Sequence[str] = (),
-) -> None:
-    names = [] if columns is None else [column.strip() for column in columns.split(",")]
     _show(
         application,
         table,
-        name,
+        "manifests",
         state,
         row_filter=where,
-        columns=names,
-        default=default,
-        contents=contents,
+        columns=columns,
+        contents=_MANIFEST_CONTENTS,
     )
 
 
@@ -174,7 +157,7 @@ def _show(
     state: State | None = None,
     *,
     row_filter: str | None = None,
-    columns: Sequence[str] = (),
+    columns: str | None = None,
     default: Sequence[str] = (),
     contents: Sequence[str] = (),
 ) -> None:
@@ -182,6 +165,7 @@ def _show(
 
     Args:
         state: The snapshot, for metadata tables of one snapshot.
+        columns: Names separated by commas.
         default: The columns printed where none are named; default all.
         contents: The words for the numbers in the column `content`.
     """
@@ -192,9 +176,10 @@ def _show(
     there = {field.name for field in scan.schema.fields}
     # an unpartitioned table's files have no partition: the column stays, for programs
     shown = [column for column in default if column in there]
-    selected = tuple(columns or shown or ("*",))
+    named = [] if columns is None else [column.strip() for column in columns.split(",")]
+    selected = tuple(named or shown or ("*",))
     scan = loaded.inspect.scan(name, snapshot_id, row_filter, selected)
-    header = list(default) if default and not columns else scan.arrow_schema.names
+    header = list(default) if default and not named else scan.arrow_schema.names
     read = partial(_value, contents=contents)
     rows = (
         [read(row.get(column), column) for column in header]
