@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -195,14 +194,15 @@ class RowLevelChange(ABC):
             schema=target.metadata.schema(),
         )
         operation.validate_from_snapshot(target.snapshot_id())
-        FileReplacement(
+        add_replacement(
+            operation,
             rows,
             added,
             self.removed,
             serializable=self.serializable,
             relied_on=self._relied_on,
             left_alone=self._removed_deletes(),
-        ).add_to(operation)
+        )
         return WrittenChange(
             operation,
             target.written_with,
@@ -327,7 +327,8 @@ class MergeOnRead(RowLevelChange):
             schema=target.metadata.schema(),
         )
         operation.validate_from_snapshot(target.snapshot_id())
-        delta = PositionDelta(
+        add_deltas(
+            operation,
             rows,
             added,
             deletes,
@@ -336,7 +337,6 @@ class MergeOnRead(RowLevelChange):
             serializable=self.serializable,
             by_lineage=self.by_lineage,
         )
-        delta.add_to(operation)
         for file in (*self._replaced, *self._removed_deletes()):
             operation.remove_deletes(file)
         for file in self.removed:
@@ -382,42 +382,51 @@ def _without(batch: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
     return batch if mask is None else filtered(batch, mask_of(mask[own - first]))
 
 
-@dataclass(frozen=True, slots=True)
-class PositionDelta:
-    """The files of a merge-on-read change, and the conditions under which it conflicts.
+def add_deltas(
+    operation: RowDelta,
+    rows: BooleanExpression,
+    added: Sequence[DataFile],
+    deletes: Sequence[DataFile],
+    referenced: Collection[str],
+    *,
+    replaces_rows: bool,
+    serializable: bool,
+    by_lineage: bool = False,
+) -> None:
+    """Add the files of a merge-on-read change, and its checks, to an operation.
 
-    Conflicts are those of Iceberg Java's writes from Spark: always that a file with deleted rows
-    was rewritten; if rows are replaced, also that it was removed or that matching rows were
-    deleted; if the change is serializable, also that matching rows were added.
+    The operation knows its starting snapshot. Conflicts are those of Iceberg Java's writes from
+    Spark: always that a file with deleted rows was rewritten; if rows are replaced, also that it
+    was removed or that matching rows were deleted; if the change is serializable, also that
+    matching rows were added.
     """
-
-    rows: BooleanExpression
-    added: Sequence[DataFile]
-    deletes: Sequence[DataFile]
-    referenced: Collection[str]
-    replaces_rows: bool
-    serializable: bool
-    by_lineage: bool = False
-
-    def add_to(self, operation: RowDelta) -> None:
-        """Add the files and the checks to an operation that knows its starting snapshot."""
-        operation.conflict_detection_filter(self.rows)
-        for file in self.added:
-            operation.add_rows(file)
-        for file in self.deletes:
-            operation.add_deletes(file)
-        operation.validate_data_files_exist(self.referenced)
-        if self.replaces_rows:
-            operation.validate_deleted_files().validate_no_conflicting_delete_files()
-        if self.serializable:
-            operation.validate_no_conflicting_data_files()
-        if self.by_lineage:
-            operation.found_by_lineage()
+    operation.conflict_detection_filter(rows)
+    for file in added:
+        operation.add_rows(file)
+    for file in deletes:
+        operation.add_deletes(file)
+    operation.validate_data_files_exist(referenced)
+    if replaces_rows:
+        operation.validate_deleted_files().validate_no_conflicting_delete_files()
+    if serializable:
+        operation.validate_no_conflicting_data_files()
+    if by_lineage:
+        operation.found_by_lineage()
 
 
-@dataclass(frozen=True, slots=True)
-class FileReplacement:
-    """The files of a copy-on-write change, and the conditions under which it conflicts.
+def add_replacement(
+    operation: OverwriteFiles,
+    rows: BooleanExpression,
+    added: Sequence[DataFile],
+    removed: Sequence[DataFile],
+    *,
+    serializable: bool,
+    relied_on: Sequence[DataFile] = (),
+    left_alone: Sequence[DataFile] = (),
+) -> None:
+    """Add the files of a copy-on-write change, and its checks, to an operation.
+
+    The operation knows its starting snapshot.
 
     Args:
         rows: The filter of the change: commits about other rows are not conflicts.
@@ -425,22 +434,12 @@ class FileReplacement:
         relied_on: Other data files, which must not lose rows.
         left_alone: Delete files that apply to removed data files only.
     """
-
-    rows: BooleanExpression
-    added: Sequence[DataFile]
-    removed: Sequence[DataFile]
-    serializable: bool
-    relied_on: Sequence[DataFile] = ()
-    left_alone: Sequence[DataFile] = ()
-
-    def add_to(self, operation: OverwriteFiles) -> None:
-        """Add the files and the checks to an operation that knows its starting snapshot."""
-        operation.conflict_detection_filter(self.rows).validate_files_unchanged(self.relied_on)
-        for file in self.removed:
-            operation.delete_data_file(file)
-        for file in self.left_alone:
-            operation.remove_deletes(file)
-        replace_by(operation, self.added, serializable=self.serializable)
+    operation.conflict_detection_filter(rows).validate_files_unchanged(relied_on)
+    for file in removed:
+        operation.delete_data_file(file)
+    for file in left_alone:
+        operation.remove_deletes(file)
+    replace_by(operation, added, serializable=serializable)
 
 
 def replace_by(

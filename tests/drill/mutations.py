@@ -765,8 +765,8 @@ MUTATIONS = [
     Mutation(
         "what others have added is no conflict for a change that replaces files",
         "format/row_changes/row_level_change.py",
-        "    if serializable:",
-        "    if False:",
+        "operation.validate_no_conflicting_data()",
+        "pass",
         (
             "tests/spark/planner/write/test_table_change.py",
             "tests/catalog/table/test_row_operations.py",
@@ -782,7 +782,7 @@ MUTATIONS = [
     Mutation(
         "a row that an upsert found, and others deleted, is not missed",
         "format/row_changes/row_level_change.py",
-        ".validate_files_unchanged(self.relied_on)",
+        ".validate_files_unchanged(relied_on)",
         "",
         ("tests/catalog/test_concurrent_changes.py",),
     ),

@@ -102,19 +102,20 @@ def replace_files(  # noqa: PLR0917 - a write and what it replaces
         state: The table's state that the statement read.
         replaced: The filters with which the statement planned its files, and the files it read.
     """
-    from icecomb.format.row_changes.row_level_change import FileReplacement
+    from icecomb.format.row_changes.row_level_change import add_replacement
 
     if not replaced.files and not files:
         return None
     if write.command == "update":
         _check_row_count(state, replaced.files, files)
     change = _overwrite_since(table, write, summary, state.schema)
-    FileReplacement(
+    add_replacement(
+        change,
         row_filter(replaced.filters, state.schema, case_sensitive=True),
         files,
         [_data_file(state, entry) for entry in replaced.files],
         serializable=_is_serializable(table, write, str(write.command)),
-    ).add_to(change)
+    )
     return change
 
 
@@ -132,7 +133,7 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         state: The table's state that the statement read.
         delta: The filters with which the statement planned its files, and its deletes.
     """
-    from icecomb.format.row_changes.row_level_change import PositionDelta
+    from icecomb.format.row_changes.row_level_change import add_deltas
 
     if not delta.deletes and not files:
         return None
@@ -154,7 +155,8 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
     vectors, replaced = deletion_vectors(table, state, delta)
     change = _row_delta(table, state, write, summary)
     change.validate_from_snapshot(write.snapshot_id)
-    PositionDelta(
+    add_deltas(
+        change,
         _read_rows(state, delta),
         files,
         [*written, *vectors],
@@ -164,7 +166,7 @@ def change_rows(  # noqa: PLR0917 - a write and what it deletes
         serializable=_is_serializable(table, write, str(write.command)),
         # a statement may name row ids also where no filter does, in a join
         by_lineage=state.metadata.format_version >= 3,
-    ).add_to(change)
+    )
     for file in replaced:
         change.remove_deletes(file)
     replacing = {path for deletes in delta.deletes if deletes.replaces for path in deletes.files}
