@@ -60,12 +60,7 @@ POOLS = {
     "icecomb.format.storage.range_input": "it lives from the first read to the last",
 }
 """Modules that make threads for others' work, and why."""
-TWICE = {
-    "ListedFolder": "a listing by a migration, and one by a Spark session, which is a message",
-    "MapType": "Paimon's and Iceberg's",
-    "PartitionColumn": "a column of manifests, and one of a write by Spark, which is a message",
-    "Snapshot": "Paimon's and Iceberg's",
-}
+TWICE = {"MapType": "Paimon's and Iceberg's"}
 """Names of classes that mean two things, and what."""
 PACKAGES = ("icecomb", "icecomb.format", "icecomb.catalog", "icecomb.spark")
 

@@ -21,7 +21,7 @@ _FORMATS: Final = {b"PAR1": "Parquet", b"ORC": "ORC"}
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PaimonSnapshot:
     """One snapshot of a table.
 
     Attributes:
@@ -84,12 +84,12 @@ class Snapshots:
         self._io = io
         self.location = location.rstrip("/")
 
-    def latest(self) -> Snapshot | None:
+    def latest(self) -> PaimonSnapshot | None:
         """Return the newest snapshot, or None for a table without data."""
         found = self._numbered()
         return read_snapshot(self._io, found[max(found)]) if found else None
 
-    def retained(self) -> Sequence[Snapshot]:
+    def retained(self) -> Sequence[PaimonSnapshot]:
         """Return all readable states: snapshots, tags, and decoupled changelogs."""
         locations = [*self._numbered().values()]
         for folder, prefix in (("tag", "tag-"), ("changelog", "changelog-")):
@@ -97,7 +97,7 @@ class Snapshots:
             locations += [name for name in names if _last(name).startswith(prefix)]
         return [read_snapshot(self._io, location) for location in locations]
 
-    def manifests(self, snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+    def manifests(self, snapshot: PaimonSnapshot) -> Iterator[tuple[str, int]]:
         """Yield the manifests of a snapshot in order, each with its schema's number."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (*lists, snapshot.changelog_manifest_list):
@@ -109,7 +109,7 @@ class Snapshots:
                     self._value(record, "_SCHEMA_ID", int, name),
                 )
 
-    def files(self, snapshot: Snapshot) -> list[DataFileEntry]:
+    def files(self, snapshot: PaimonSnapshot) -> list[DataFileEntry]:
         """Return the data files of a snapshot, whose number of rows must match."""
         added: dict[tuple[bytes, int, int, str], DataFileEntry] = {}
         deleted: dict[tuple[bytes, int, int, str], str] = {}
@@ -162,7 +162,7 @@ class Snapshots:
                 ),
             )
 
-    def index_kinds(self, snapshot: Snapshot) -> set[str]:
+    def index_kinds(self, snapshot: PaimonSnapshot) -> set[str]:
         """Return the kinds of index files of a snapshot, such as `DELETION_VECTORS`."""
         name = snapshot.index_manifest
         if name is None:
@@ -228,7 +228,7 @@ class Snapshots:
         )
 
 
-def read_snapshot(io: FileIO, location: str) -> Snapshot:
+def read_snapshot(io: FileIO, location: str) -> PaimonSnapshot:
     """Read a snapshot file, or a tag; `NoSuchFileError` if it may have just expired."""
     try:
         data = io.read(location)
@@ -241,7 +241,7 @@ def read_snapshot(io: FileIO, location: str) -> Snapshot:
                 hint="A newer Paimon wrote this table: use a newer icecomb.",
                 path=location,
             )
-        return Snapshot(
+        return PaimonSnapshot(
             location=location,
             snapshot_id=int(raw["id"]),
             schema_id=int(raw["schemaId"]),

@@ -60,7 +60,7 @@ from icecomb.format.storage.location import check_local_names
 
 if TYPE_CHECKING:
     from icecomb.catalog.catalog import Catalog
-    from icecomb.catalog.paimon.snapshot import DataFileEntry, Snapshot
+    from icecomb.catalog.paimon.snapshot import DataFileEntry, PaimonSnapshot
     from icecomb.catalog.paimon.source import PaimonSource
     from icecomb.catalog.table.table import Table
     from icecomb.format.manifests.manifest import DataFile
@@ -83,7 +83,7 @@ class ImportPlan(TakeoverPlan):
 
     source: PaimonSource
     latest: TableSchema
-    snapshot: Snapshot | None
+    snapshot: PaimonSnapshot | None
     files: tuple[DataFile, ...]
     mapping: NameMapping
     last_column_id: int
@@ -162,7 +162,9 @@ def run_import(plan: ImportPlan, catalog: Catalog, identifier: str) -> Table:
     return transaction.commit_transaction()
 
 
-def _check_unchanged(source: PaimonSource, snapshot: Snapshot | None, latest: TableSchema) -> None:
+def _check_unchanged(
+    source: PaimonSource, snapshot: PaimonSnapshot | None, latest: TableSchema
+) -> None:
     now = source.snapshots.latest()
     planned, newest = (one.snapshot_id if one else None for one in (snapshot, now))
     schema = source.schemas.ids()[-1]
@@ -178,7 +180,7 @@ class _Survey:
     """One survey of a table, which collects findings from all steps."""
 
     def __init__(
-        self, source: PaimonSource, snapshot: Snapshot | None, latest: TableSchema
+        self, source: PaimonSource, snapshot: PaimonSnapshot | None, latest: TableSchema
     ) -> None:
         self._source = source
         self._snapshot = snapshot

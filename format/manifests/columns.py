@@ -56,7 +56,7 @@ LIST_COLUMNS: Final = {"split_offsets": "int64", "equality_ids": "int32"}
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionColumn:
+class PartitionTupleField:
     """One field of a manifest's partition tuples.
 
     Attributes:
@@ -85,7 +85,7 @@ class ManifestColumns:
         self,
         manifest: ManifestFile,
         columns: Mapping[str, pa.Array],
-        partition_columns: tuple[PartitionColumn, ...],
+        partition_columns: tuple[PartitionTupleField, ...],
         partition: tuple[pa.Array, ...],
         *,
         is_shared: bool = False,

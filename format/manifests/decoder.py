@@ -32,7 +32,7 @@ from icecomb.format.manifests.columns import (
     FILE_COLUMNS,
     LIST_COLUMNS,
     ManifestColumns,
-    PartitionColumn,
+    PartitionTupleField,
     of_each,
 )
 from icecomb.format.manifests.manifest import (
@@ -369,7 +369,7 @@ def _statistic(file: Mapping[str, pa.Array], name: str, count: int) -> pa.Array:
 
 def _partition_arrays(
     container: AvroContainer, file: Mapping[str, pa.Array]
-) -> tuple[tuple[PartitionColumn, ...], tuple[pa.Array, ...]]:
+) -> tuple[tuple[PartitionTupleField, ...], tuple[pa.Array, ...]]:
     declared = _partition_fields(container.schema)
     if not declared:
         return (), ()
@@ -380,7 +380,7 @@ def _partition_arrays(
     return tuple(declared), tuple(arrays)
 
 
-def _partition_fields(schema: Any) -> list[PartitionColumn]:
+def _partition_fields(schema: Any) -> list[PartitionTupleField]:
     known: dict[str, Any] = {}
     file = _child(_child_records(schema, known), 2, "data_file")
     partition = _child(_child_records(file, known), 102, "partition")
@@ -393,7 +393,7 @@ def _partition_fields(schema: Any) -> list[PartitionColumn]:
             known[inner["name"]] = inner
         elif isinstance(inner, str) and inner in known:
             inner = known[inner]
-        out.append(PartitionColumn(field.get("field-id"), field["name"], iceberg_type(inner)))
+        out.append(PartitionTupleField(field.get("field-id"), field["name"], iceberg_type(inner)))
     return out
 
 

@@ -18,8 +18,8 @@ from icecomb.catalog.migrate.source.partition_folders import DigestSet, digest
 from icecomb.catalog.migrate.source.source import null_name, partition_folder, table_folder
 from icecomb.catalog.migrate.source.source_files import (
     AHEAD,
-    ListedFolder,
     PartitionFolder,
+    PartitionListing,
     list_folder,
 )
 from icecomb.catalog.migrate.source.source_schema import source_schema
@@ -224,7 +224,7 @@ class _Search:
 
     def _listed(
         self, dropped: DroppedPartitions
-    ) -> Iterator[tuple[ListedFolder, dict[str, str | None]]]:
+    ) -> Iterator[tuple[PartitionListing, dict[str, str | None]]]:
         """Yield the listed folders of the Hive table, with their partition columns' values."""
         old, io = self._journal.table, self._context.io
         if not old.partition_keys:
@@ -242,7 +242,7 @@ class _Search:
 
         def listed(
             asked: tuple[PartitionFolder, dict[str, str | None]],
-        ) -> tuple[ListedFolder, dict[str, str | None]]:
+        ) -> tuple[PartitionListing, dict[str, str | None]]:
             return list_folder(io, asked[0]), asked[1]
 
         yield from self._each(folders(), listed)

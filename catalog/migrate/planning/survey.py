@@ -73,8 +73,8 @@ from icecomb.catalog.migrate.source.source import (
 )
 from icecomb.catalog.migrate.source.source_files import (
     AHEAD,
-    ListedFolder,
     PartitionFolder,
+    PartitionListing,
     list_folder,
     plain_folders,
 )
@@ -350,10 +350,10 @@ class _Survey:
 
     def _listings(
         self, folders: PartitionFolders, pace: Pace
-    ) -> Iterator[ListedFolder | IcecombError]:
+    ) -> Iterator[PartitionListing | IcecombError]:
         """Yield the listings of folders, or errors for those that cannot be listed."""
 
-        def attempt(folder: PartitionFolder) -> ListedFolder | IcecombError:
+        def attempt(folder: PartitionFolder) -> PartitionListing | IcecombError:
             try:
                 return pace.timed(partial(list_folder, self._io, folder))
             except IcecombError as error:
@@ -390,7 +390,7 @@ class _Survey:
         self._findings.append(blocker(code, message, remedy, places))
 
 
-def _of_no_other(io: FileIO, found: ListedFolder, others: DigestSet) -> list[FileStatus]:
+def _of_no_other(io: FileIO, found: PartitionListing, others: DigestSet) -> list[FileStatus]:
     """Return the files in subfolders of a folder that are not in or below another partition's."""
     folders = list(dict.fromkeys(_folder(status) for status in found.nested))
     (own,) = plain_folders(io.properties, [found.folder.location])
@@ -585,7 +585,7 @@ class Listing:
         """The files, as rows."""
         return self._writer.spool
 
-    def add(self, number: int, found: ListedFolder, nested: Iterable[FileStatus]) -> None:
+    def add(self, number: int, found: PartitionListing, nested: Iterable[FileStatus]) -> None:
         """Add the files of the next folder; `nested` are those of subfolders taken over, too."""
         self.states.add(found)
         if not found.exists:

@@ -10,7 +10,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from icecomb.catalog.migrate.source.source_files import ListedFolder, PartitionFolder, plain_folders
+from icecomb.catalog.migrate.source.source_files import (
+    PartitionFolder,
+    PartitionListing,
+    plain_folders,
+)
 from icecomb.catalog.migrate.source.spool import ROWS, RowWriter
 from icecomb.format.spec import single_value
 from icecomb.format.spec.partition import PartitionSpec
@@ -168,7 +172,7 @@ class FolderStates:
         self._own = own
         self._digests = bytearray()
 
-    def add(self, found: ListedFolder) -> None:
+    def add(self, found: PartitionListing) -> None:
         """Record the state of the next folder."""
         self._digests += self._digest(found)
 
@@ -176,7 +180,7 @@ class FolderStates:
         """Record no state of the next folder, so that no later state equals it."""
         self._digests += bytes(DIGEST)
 
-    def match(self, listed: Iterable[ListedFolder]) -> bool:
+    def match(self, listed: Iterable[PartitionListing]) -> bool:
         """Return whether all folders, `listed` in the same order, are unchanged."""
         now = 0
         for found in listed:
@@ -185,7 +189,7 @@ class FolderStates:
             now += DIGEST
         return now == len(self._digests)
 
-    def _digest(self, found: ListedFolder) -> bytes:
+    def _digest(self, found: PartitionListing) -> bytes:
         nested = [one for one in found.nested if not one.location.startswith(self._own)]
         said = (found.folder.location, found.folder.values, found.exists, found.empty)
         return digest(repr((*said, _stated(found.files), _stated(nested))))

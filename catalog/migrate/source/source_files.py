@@ -41,7 +41,7 @@ class PartitionFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedFolder:
+class PartitionListing:
     """The listing of a folder.
 
     Attributes:
@@ -59,14 +59,14 @@ class ListedFolder:
 
 def list_folders(
     io: FileIO, folders: Iterable[PartitionFolder], progress: Progress, threads: int = THREADS
-) -> list[ListedFolder]:
+) -> list[PartitionListing]:
     """Return the listings of all folders, made in parallel, in the order of the folders."""
     return list(folder_listings(io, list(folders), progress, threads))
 
 
 def folder_listings(
     io: FileIO, folders: Sequence[PartitionFolder], progress: Progress, threads: int = THREADS
-) -> Iterator[ListedFolder]:
+) -> Iterator[PartitionListing]:
     """Yield the listings of any number of folders; only some are fetched ahead."""
     work = partial(list_folder, io)
     return each(progress, "listing", "partitions", folders, work, threads, ahead=AHEAD)
@@ -93,7 +93,9 @@ def plain_folders(properties: Mapping[str, str], folders: Iterable[str]) -> list
     return [os.path.realpath(text) if text.startswith("/") else text for text in texts]
 
 
-def list_folder(io: FileIO, folder: PartitionFolder, *, by_folders: bool = False) -> ListedFolder:
+def list_folder(
+    io: FileIO, folder: PartitionFolder, *, by_folders: bool = False
+) -> PartitionListing:
     """List one folder.
 
     Args:
@@ -117,7 +119,7 @@ def list_folder(io: FileIO, folder: PartitionFolder, *, by_folders: bool = False
             files.append(status)
         else:
             nested.append(status)
-    return ListedFolder(
+    return PartitionListing(
         folder, anything or _is_folder(io, folder.location), tuple(files), tuple(nested), empty
     )
 

@@ -12,7 +12,7 @@ from icecomb.catalog.migrate.journal.late_write import find_late_writes
 from icecomb.catalog.migrate.source.column_default import column_defaults
 from icecomb.catalog.migrate.source.partition_folders import PartitionBytes
 from icecomb.catalog.migrate.source.source import partition_folder, table_folder
-from icecomb.catalog.migrate.source.source_files import ListedFolder, list_folders
+from icecomb.catalog.migrate.source.source_files import PartitionListing, list_folders
 from icecomb.catalog.migrate.source.source_schema import narrow_columns, source_schema
 from icecomb.catalog.migrate.verifying.comparison import (
     Comparison,
@@ -133,7 +133,9 @@ def _pairs(  # noqa: PLR0917 - what is compared, and what is reported already
     return pairs
 
 
-def _visible(found: ListedFolder, journal: Journal, tasks: Mapping[str, FileScanTask]) -> list[str]:
+def _visible(
+    found: PartitionListing, journal: Journal, tasks: Mapping[str, FileScanTask]
+) -> list[str]:
     locations = [status.location for status in found.files]
     if "subdirectories" in journal.choices.accept:
         # Subfolders now hold Iceberg's own files, too: only those taken over count.

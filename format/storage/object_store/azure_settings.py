@@ -512,13 +512,13 @@ class _Renewed(Signer):
 
         self._session = limited_session()
 
-        class Transport(RequestsTransport):  # type: ignore[misc]
+        class PatientTransport(RequestsTransport):  # type: ignore[misc]
             def sleep(self, duration: float) -> None:
                 # `Retry-After` may name any time
                 super().sleep(min(duration, LONGEST_PAUSE_S))
 
         # one that owned its session would close it after the first request
-        transport = Transport(session=self._session, session_owner=False)
+        transport = PatientTransport(session=self._session, session_owner=False)
         others: dict[str, Any] = {"transport": transport}
         if settings.authority:
             others["authority"] = settings.authority
