@@ -1,6 +1,6 @@
 """The drill: the product is broken in one line at a time, and the gate must notice each time.
 
-`mutations.py` holds what is broken. Each mutation is made in a copy of the checkout as it is, uncommitted changes included; first the
+`mutations.txt` holds what is broken. Each mutation is made in a copy of the checkout as it is, uncommitted changes included; first the
 tests that stand closest run there, then the others of the gate, until one fails. That test must pass again without the mutation, or it
 proves nothing.
 """
