@@ -27,6 +27,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import commit
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))
@@ -58,12 +59,6 @@ def append(*files, **options) -> FastAppend:
 def check(changes: Changes, table: TableMetadata) -> None:
     for requirement in changes.requirements:
         requirement.check(table)
-
-
-def commit(base: TableMetadata, operation) -> TableMetadata:
-    changes = operation.apply(base)
-    check(changes, base)
-    return update_table_metadata(base, changes.updates)
 
 
 def live_paths(metadata: TableMetadata, snapshot=None) -> list[str]:

@@ -40,6 +40,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import append, commit
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))
@@ -80,20 +81,6 @@ def deletes(name, day="mon", content=DataFileContent.POSITION_DELETES, **fields)
         equality_ids=equality,
         **fields,
     )
-
-
-def commit(base: TableMetadata, operation) -> TableMetadata:
-    changes = operation.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
-
-
-def append(base: TableMetadata, *files) -> TableMetadata:
-    operation = FastAppend(IO)
-    for file in files:
-        operation.append_data_file(file)
-    return commit(base, operation)
 
 
 def entries(metadata: TableMetadata):

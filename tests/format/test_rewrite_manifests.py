@@ -16,7 +16,6 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.overwrite import DeleteFiles
 from icecomb.format.operation.rewrite_manifests import RewriteManifests
 from icecomb.format.operation.row_delta import RowDelta
@@ -33,6 +32,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import DoubleType, LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import append, commit
 
 IO = FileIO()
 SCHEMA = Schema(
@@ -66,20 +66,6 @@ def file(name, day="mon", **fields) -> DataFile:
 
 def deletes(name, day="mon") -> DataFile:
     return replace(file(name, day), content=DataFileContent.POSITION_DELETES, record_count=1)
-
-
-def commit(base, operation):
-    changes = operation.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
-
-
-def append(base, *files, **options):
-    operation = FastAppend(IO, **options)
-    for added in files:
-        operation.append_data_file(added)
-    return commit(base, operation)
 
 
 def delete_rows(base, *files):

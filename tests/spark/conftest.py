@@ -57,6 +57,17 @@ def own_namespace(request, catalog):
     catalog.create_namespace_if_not_exists((request.module.NAMESPACE,))
 
 
+@pytest.fixture(scope="module")
+def namespace(request, catalog):
+    """The namespace that the module calls `NAMESPACE`, gone with its tables after the module."""
+    name = request.module.NAMESPACE
+    catalog.create_namespace(name)
+    yield name
+    for identifier in catalog.list_tables(name):
+        catalog.drop_table(identifier)
+    catalog.drop_namespace(name)
+
+
 @pytest.fixture(scope="session")
 def other_spark(metastore, tmp_path_factory, pytestconfig):
     """Sparks in environments of their own, by minor version, with our catalogs; each is started once."""

@@ -28,13 +28,6 @@ NUMBERS = itertools.count(1)
 ORDERED = "ORDER BY _change_ordinal, _change_type, id, k"
 
 
-@pytest.fixture(scope="module")
-def namespace(catalog):
-    catalog.create_namespace(NAMESPACE)
-    yield NAMESPACE
-    catalog.drop_namespace(NAMESPACE)
-
-
 @pytest.fixture
 def name(spark, catalog, namespace):
     name = f"{namespace}.t{next(NUMBERS)}"

@@ -23,13 +23,6 @@ NUMBERS = itertools.count(1)
 OWN = "_change_type, _commit_version, _commit_timestamp"
 
 
-@pytest.fixture(scope="module")
-def namespace(catalog):
-    catalog.create_namespace(NAMESPACE)
-    yield NAMESPACE
-    catalog.drop_namespace(NAMESPACE)
-
-
 @pytest.fixture
 def name(spark, catalog, namespace):
     name = f"lake.{namespace}.t{next(NUMBERS)}"

@@ -23,15 +23,6 @@ UNKNOWN = {"value_counts": None, "null_value_counts": None, "nan_value_counts": 
 SPARKS = sampled(["4.3", "3.5", "4.1"], keep=1)
 
 
-@pytest.fixture(scope="module")
-def namespace(catalog):
-    catalog.create_namespace(NAMESPACE)
-    yield NAMESPACE
-    for identifier in catalog.list_tables(NAMESPACE):
-        catalog.drop_table(identifier)
-    catalog.drop_namespace(NAMESPACE)
-
-
 def stating(catalog, kind, rows, deletes=None):
     """A table with a file of which the manifest states so many rows; its name in Spark.
 

@@ -70,15 +70,6 @@ TRANSFORMS = {
 }
 
 
-@pytest.fixture(scope="module")
-def namespace(catalog):
-    catalog.create_namespace(NAMESPACE)
-    yield NAMESPACE
-    for identifier in catalog.list_tables(NAMESPACE):
-        catalog.drop_table(identifier)
-    catalog.drop_namespace(NAMESPACE)
-
-
 @contextmanager
 def settings(sql, conf):
     for key, value in conf.items():

@@ -30,13 +30,6 @@ COLUMNS = "id long, s string"
 QUERY, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
-@pytest.fixture(scope="module")
-def namespace(catalog):
-    catalog.create_namespace(NAMESPACE)
-    yield NAMESPACE
-    catalog.drop_namespace(NAMESPACE)
-
-
 @pytest.fixture
 def table(catalog, namespace):
     table = catalog.create_table((namespace, f"t{next(NUMBERS)}"), SCHEMA)

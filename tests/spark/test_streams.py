@@ -27,13 +27,6 @@ NUMBERS = itertools.count(1)
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "s", StringType()))
 
 
-@pytest.fixture(scope="module")
-def namespace(catalog):
-    catalog.create_namespace(NAMESPACE)
-    yield NAMESPACE
-    catalog.drop_namespace(NAMESPACE)
-
-
 @pytest.fixture
 def table(catalog, namespace):
     table = catalog.create_table((namespace, f"t{next(NUMBERS)}"), SCHEMA)

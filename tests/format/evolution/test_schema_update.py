@@ -22,7 +22,6 @@ from icecomb.format.errors import (
     ValidationError,
 )
 from icecomb.format.evolution.schema_update import UpdateSchema
-from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.name_mapping import NameMapping, create_name_mapping
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
@@ -41,6 +40,7 @@ from icecomb.format.spec.types import (
     StringType,
     StructType,
 )
+from tests.format.commit import commit
 
 UNPARTITIONED = PartitionSpec()
 POINT = StructType((NestedField(11, "x", FloatType(), True), NestedField(12, "y", FloatType())))
@@ -71,13 +71,6 @@ def evolved(base, change, **options):
     update = UpdateSchema(base, **options)
     change(update)
     return commit(base, update)
-
-
-def commit(base, update):
-    changes = update.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
 
 
 def peer_transaction(base):

@@ -15,12 +15,12 @@ from pyiceberg.transforms import parse_transform as peer_transform
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.sort_update import UpdateSortOrder
-from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import new_table_metadata
 from icecomb.format.spec.partition import UNPARTITIONED_PARTITION_SPEC
 from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.sort import UNSORTED_SORT_ORDER, NullOrder
 from icecomb.format.spec.types import LongType, NestedField, StringType, StructType
+from tests.format.commit import commit
 
 SCHEMA = Schema(
     (
@@ -33,13 +33,6 @@ SCHEMA = Schema(
 
 def table():
     return new_table_metadata(SCHEMA, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, "/t", {})
-
-
-def commit(base, update):
-    changes = update.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
 
 
 def test_the_same_calls_give_the_same_order_as_pyiceberg():

@@ -11,7 +11,6 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from icecomb.format.errors import CommitFailedError, ValidationError
 from icecomb.format.evolution.schema_update import UpdateSchema
 from icecomb.format.evolution.spec_update import UpdateSpec
-from icecomb.format.spec.change.update import update_table_metadata
 from icecomb.format.spec.metadata import TableMetadata, new_table_metadata
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.schema import Schema
@@ -25,6 +24,7 @@ from icecomb.format.spec.types import (
     StructType,
     TimestampType,
 )
+from tests.format.commit import commit
 
 SCHEMA = Schema(
     (
@@ -47,13 +47,6 @@ BY_DAY = PartitionSpec(
 def table(version=2, spec=BY_DAY):
     properties = {"format-version": str(version)}
     return new_table_metadata(SCHEMA, spec, UNSORTED_SORT_ORDER, "/t", properties)
-
-
-def commit(base, update):
-    changes = update.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
 
 
 def evolved(base, *changes):

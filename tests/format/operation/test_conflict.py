@@ -51,6 +51,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import IdentityTransform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import commit
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 
 IO = FileIO()
@@ -131,13 +132,6 @@ def frame(rows) -> pa.Table:
 
 def write(table, rows):
     return write_data(IO, table, frame(rows))
-
-
-def committed(table: TableMetadata, change) -> TableMetadata:
-    found = change.apply(table)
-    for requirement in found.requirements:
-        requirement.check(table)
-    return update_table_metadata(table, found.updates)
 
 
 def file_of(table, branch, letter):
@@ -387,13 +381,13 @@ class Lake:
         empty = new_table_metadata(
             Schema(FIELDS), SPEC, UNSORTED_SORT_ORDER, str(folder), properties
         )
-        table = committed(empty, adding(*A, *B)(empty, MAIN))
+        table = commit(empty, adding(*A, *B)(empty, MAIN))
         ref = SetSnapshotRefUpdate(AUDIT, "branch", table.current_snapshot_id)
         self.base = update_table_metadata(table, (ref,))
         self.after = functools.cache(self._after)
 
     def _after(self, other, branch):
-        return committed(self.base, OTHERS[other][0](self.base, branch))
+        return commit(self.base, OTHERS[other][0](self.base, branch))
 
 
 @pytest.fixture(scope="module")
@@ -429,7 +423,7 @@ def check(lake, name, other, level, *, branch=MAIN, others_branch=MAIN):
         assert rows_of(now, branch) == sorted(OTHERS[other][1]([*A, *B]))
     else:
         left = OTHERS[other][1]([*A, *B]) if branch == others_branch else [*A, *B]
-        assert rows_of(committed(now, planned), branch) == sorted(change.makes(left))
+        assert rows_of(commit(now, planned), branch) == sorted(change.makes(left))
 
 
 def levels(said):

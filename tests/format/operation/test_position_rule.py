@@ -17,7 +17,7 @@ from icecomb.format.manifests.manifest import (
 )
 from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.manifests.reader import read_manifest
-from icecomb.format.operation.append import FastAppend, MergeAppend
+from icecomb.format.operation.append import MergeAppend
 from icecomb.format.operation.cherry_pick import CherryPick
 from icecomb.format.operation.overwrite import (
     DeleteFiles,
@@ -40,6 +40,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import append, commit
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))
@@ -88,20 +89,6 @@ def positions(of: DataFile, name="p.parquet") -> DataFile:
         file_size_in_bytes=7,
         referenced_data_file=of.file_path,
     )
-
-
-def commit(base: TableMetadata, operation) -> TableMetadata:
-    changes = operation.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
-
-
-def append(base: TableMetadata, *files) -> TableMetadata:
-    operation = FastAppend(IO)
-    for file in files:
-        operation.append_data_file(file)
-    return commit(base, operation)
 
 
 def delta(base: TableMetadata, *added, removed=(), start=None) -> RowDelta:

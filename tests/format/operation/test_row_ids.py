@@ -33,6 +33,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import UnknownTransform, parse_transform
 from icecomb.format.spec.types import LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import commit
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "p", LongType())))
@@ -52,13 +53,6 @@ def file(name, rows=10, partition=0) -> DataFile:
         record_count=rows,
         file_size_in_bytes=100,
     )
-
-
-def applied(base, operation):
-    changes = operation.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
 
 
 def fast(*files, **options):
@@ -94,8 +88,8 @@ def list_ids(metadata):
 
 
 def test_appends_number_their_rows_one_after_the_other(tmp_path):
-    first = applied(new_table(tmp_path), fast(file("a", 3), file("b", 4)))
-    second = applied(first, fast(file("c", 2)))
+    first = commit(new_table(tmp_path), fast(file("a", 3), file("b", 4)))
+    second = commit(first, fast(file("c", 2)))
     assert file_ids(second) == {"a": 0, "b": 3, "c": 7}
     assert second.next_row_id == 9
     assert [(s.first_row_id, s.added_rows) for s in second.snapshots] == [(0, 7), (7, 2)]
@@ -105,30 +99,30 @@ def test_merging_appends_use_up_ids_as_in_iceberg_java(tmp_path):
     """Five appends of 2 rows end at 30 in Iceberg Java 1.12."""
     table = new_table(tmp_path, **{"commit.manifest.min-count-to-merge": "2"})
     for number in range(5):
-        table = applied(table, merging(file(f"f{number}", 2)))
+        table = commit(table, merging(file(f"f{number}", 2)))
     assert table.next_row_id == 30
     found = file_ids(table)
     assert len(set(found.values())) == 5
 
 
 def test_a_file_keeps_its_ids_when_its_manifest_is_rewritten(tmp_path):
-    table = applied(new_table(tmp_path), fast(file("a", 3), file("b", 4)))
-    table = applied(table, fast(file("c", 2)))
+    table = commit(new_table(tmp_path), fast(file("a", 3), file("b", 4)))
+    table = commit(table, fast(file("c", 2)))
     before = file_ids(table)
-    rewritten = applied(table, RewriteManifests(IO))
+    rewritten = commit(table, RewriteManifests(IO))
     assert file_ids(rewritten) == before
     # the new manifest takes ids, although none of its files needs one
     assert (rewritten.next_row_id, list_ids(rewritten)) == (18, [9])
-    smaller = applied(rewritten, DeleteFiles(IO).delete_data_file("/t/data/a"))
+    smaller = commit(rewritten, DeleteFiles(IO).delete_data_file("/t/data/a"))
     assert file_ids(smaller) == {"b": 3, "c": 7}
 
 
 def test_a_retry_numbers_its_rows_again_on_what_others_committed(tmp_path):
-    table = applied(new_table(tmp_path), fast(file("a", 3)))
+    table = commit(new_table(tmp_path), fast(file("a", 3)))
     operation = fast(file("b", 4))
     operation.apply(table)
-    table = applied(table, fast(file("c", 5)))
-    table = applied(table, operation)
+    table = commit(table, fast(file("c", 5)))
+    table = commit(table, operation)
     assert file_ids(table) == {"a": 0, "c": 3, "b": 8}
     assert table.current_snapshot().first_row_id == 8
 
@@ -145,13 +139,13 @@ def test_a_retry_numbers_its_rows_again_on_what_others_committed(tmp_path):
 def test_a_retry_sees_the_ids_that_others_gave_to_older_files(tmp_path, operation):
     """The first commit after the upgrade numbers them; manifests copied before state none."""
     table = new_table(tmp_path, 2, **{"commit.manifest.min-count-to-merge": "1"})
-    table = applied(table, fast(file("a", 3), file("b", 4)))
-    table = upgraded(applied(table, fast(file("x", 1))))
+    table = commit(table, fast(file("a", 3), file("b", 4)))
+    table = upgraded(commit(table, fast(file("x", 1))))
     late = operation()
     late.apply(table)
-    table = applied(table, fast(file("c", 5)))
+    table = commit(table, fast(file("c", 5)))
     before = file_ids(table)
-    table = applied(table, late)
+    table = commit(table, late)
     after = file_ids(table)
     assert {name: before[name] for name in before if name in after} == {
         name: after[name] for name in before if name in after
@@ -160,8 +154,8 @@ def test_a_retry_sees_the_ids_that_others_gave_to_older_files(tmp_path, operatio
 
 def test_a_transaction_numbers_each_of_its_snapshots(tmp_path):
     """Also when it is applied again on what others committed meanwhile."""
-    base = applied(new_table(tmp_path), fast(file("a", 3)))
-    others = applied(base, fast(file("x", 100)))
+    base = commit(new_table(tmp_path), fast(file("a", 3)))
+    others = commit(base, fast(file("x", 100)))
     steps = (
         merging(file("b", 4)),
         DeleteFiles(IO).delete_data_file("/t/data/a"),
@@ -170,45 +164,45 @@ def test_a_transaction_numbers_each_of_its_snapshots(tmp_path):
     for start in (base, others):
         table = start
         for step in steps:
-            table = applied(table, step)
+            table = commit(table, step)
     assert file_ids(table) == {"x": 3, "b": 103}
 
 
 @pytest.mark.parametrize("between", [1, 2])
 def test_the_first_commit_after_an_upgrade_numbers_all_files(tmp_path, between):
-    table = applied(new_table(tmp_path, 1), fast(file("a", 3)))
+    table = commit(new_table(tmp_path, 1), fast(file("a", 3)))
     table = update_table_metadata(table, (UpgradeFormatVersionUpdate(between),))
-    table = applied(table, fast(file("b", 4)))
+    table = commit(table, fast(file("b", 4)))
     table = upgraded(table)
     assert file_ids(table) == {"a": None, "b": None}
     old = table.current_snapshot()
-    table = applied(table, fast(file("c", 5)))
+    table = commit(table, fast(file("c", 5)))
     assert file_ids(table) == {"c": 0, "b": 5, "a": 9}
     assert table.next_row_id == 12
     assert file_ids(table, old) == {"a": None, "b": None}
 
 
 def test_a_file_may_have_other_ids_on_another_branch_of_an_upgraded_table(tmp_path):
-    table = upgraded(applied(new_table(tmp_path, 2), fast(file("a", 3))))
+    table = upgraded(commit(new_table(tmp_path, 2), fast(file("a", 3))))
     table = update_table_metadata(
         table, (SetSnapshotRefUpdate("dev", "branch", table.current_snapshot_id),)
     )
-    table = applied(table, fast(file("b", 4)))
-    table = applied(table, fast(file("c", 5), branch="dev"))
+    table = commit(table, fast(file("b", 4)))
+    table = commit(table, fast(file("c", 5), branch="dev"))
     assert file_ids(table) == {"b": 0, "a": 4}
     assert file_ids(table, table.snapshot_by_name("dev")) == {"c": 7, "a": 12}
     assert table.next_row_id == 15
 
 
 def test_a_staged_snapshot_takes_ids_and_its_files_get_others_when_it_is_picked(tmp_path):
-    table = applied(new_table(tmp_path), fast(file("a", 3)))
-    staged = applied(table, fast(file("b", 4), stage_only=True))
+    table = commit(new_table(tmp_path), fast(file("a", 3)))
+    staged = commit(table, fast(file("b", 4), stage_only=True))
     assert staged.next_row_id == 7
-    picked = applied(staged, CherryPick(IO, staged.snapshots[-1].snapshot_id))
+    picked = commit(staged, CherryPick(IO, staged.snapshots[-1].snapshot_id))
     # main moves to it, as it was built on its head
     assert (file_ids(picked), picked.next_row_id) == ({"a": 0, "b": 3}, 7)
-    moved = applied(staged, fast(file("c", 5)))
-    picked = applied(moved, CherryPick(IO, staged.snapshots[-1].snapshot_id))
+    moved = commit(staged, fast(file("c", 5)))
+    picked = commit(moved, CherryPick(IO, staged.snapshots[-1].snapshot_id))
     assert (file_ids(picked), picked.next_row_id) == ({"a": 0, "c": 7, "b": 12}, 16)
 
 
@@ -220,7 +214,7 @@ def test_encoded_files_are_numbered_like_others(tmp_path):
 
     files = Encoded([form.encode(file("a", 3)), form.encode(file("b", 4))])
     files.form = form
-    table = applied(new_table(tmp_path), FastAppend(IO).append_encoded_files(files))
+    table = commit(new_table(tmp_path), FastAppend(IO).append_encoded_files(files))
     assert file_ids(table) == {"a": 0, "b": 3}
 
 
@@ -307,7 +301,7 @@ class Lake:
     def commit(self, operation):
         before = self.table
         try:
-            self.table = applied(before, operation)
+            self.table = commit(before, operation)
         except ValidationError:
             return
         new = self.table.snapshots[len(before.snapshots) :]

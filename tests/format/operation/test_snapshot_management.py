@@ -30,6 +30,7 @@ from icecomb.format.spec.sort import UNSORTED_SORT_ORDER
 from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import LongType, NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
+from tests.format.commit import commit
 
 IO = FileIO()
 SCHEMA = Schema((NestedField(1, "id", LongType()), NestedField(2, "day", StringType())))
@@ -45,13 +46,6 @@ def file(name, day="mon"):
     return DataFile(
         file_path=f"/t/data/{name}", partition=(day,), record_count=1, file_size_in_bytes=9
     )
-
-
-def commit(base, change):
-    changes = change.apply(base)
-    for requirement in changes.requirements:
-        requirement.check(base)
-    return update_table_metadata(base, changes.updates)
 
 
 def append(base, *files, **options):
