@@ -532,41 +532,6 @@ def overwrite_mon(since) -> OverwriteFiles:
     return operation.append_data_file(data_file("new")).validate_from_snapshot(since)
 
 
-CONFLICTS = [
-    # what another writer does, then whether validating data / deletes refuses the overwrite of mon
-    ("same partition", lambda t: append(t, data_file("x")), True, False),
-    ("other partition", lambda t: append(t, data_file("x", "tue")), False, False),
-    ("removed same", lambda t: dropped_day(t, "mon"), False, True),
-    ("removed other", lambda t: dropped_day(t, "tue"), False, False),
-    ("deletes same", lambda t: row_delta(t, deletes("p")), False, True),
-    ("deletes other", lambda t: row_delta(t, deletes("p", "tue")), False, False),
-]
-
-
-@pytest.mark.parametrize(
-    ("what", "other", "data", "deleted"), CONFLICTS, ids=[c[0] for c in CONFLICTS]
-)
-def test_an_overwrite_meets_conflicts_by_isolation_level(tmp_path, what, other, data, deleted):
-    table = three_days(tmp_path)
-    since = start(table)
-    now = other(table)
-    assert "new" in live(commit(now, overwrite_mon(since))), what
-    for validated, refused in (
-        (overwrite_mon(since).validate_no_conflicting_data(), data),
-        (overwrite_mon(since).validate_no_conflicting_deletes(), deleted),
-    ):
-        if refused:
-            with pytest.raises(ValidationError, match="conflicting"):
-                validated.apply(now)
-        else:
-            assert "new" in live(commit(now, validated))
-        # nothing that happened before the start counts
-    fresh = (
-        overwrite_mon(start(now)).validate_no_conflicting_data().validate_no_conflicting_deletes()
-    )
-    assert "new" in live(commit(now, fresh))
-
-
 def test_a_conflict_filter_narrows_what_counts(tmp_path):
     table = three_days(tmp_path)
     since = start(table)
@@ -609,24 +574,6 @@ def test_replacing_a_file_that_got_new_deletes_is_refused(tmp_path):
         removing.validate_no_conflicting_delete_files().apply(row_delta(table, beside))
 
 
-def test_a_rewrite_refuses_new_deletes_but_for_equality_deletes_with_a_pinned_number(tmp_path):
-    table = three_days(tmp_path)
-    since = start(table)
-
-    def rewrite(number):
-        operation = RewriteFiles(IO).rewrite_files(
-            [data_file("m1")], [data_file("n")], sequence_number=number
-        )
-        return operation.validate_from_snapshot(since)
-
-    equality = row_delta(table, deletes("e", content=DataFileContent.EQUALITY_DELETES))
-    with pytest.raises(ValidationError, match="new delete"):
-        rewrite(None).apply(equality)
-    assert "n" in live(commit(equality, rewrite(1)))
-    with pytest.raises(ValidationError, match="new position delete"):
-        rewrite(1).apply(row_delta(table, deletes("p")))
-
-
 def test_equality_deletes_of_a_spec_that_became_void_reach_every_replaced_file(tmp_path):
     table = append(new_table(tmp_path), data_file("m1"))
     void = PartitionSpec(1, (PartitionField(2, 1000, parse_transform("void"), "day"),))
@@ -643,69 +590,22 @@ def test_equality_deletes_of_a_spec_that_became_void_reach_every_replaced_file(t
         replaced.apply(table)
 
 
-def test_a_row_delta_refuses_deletes_of_files_that_were_rewritten(tmp_path):
+def test_a_row_delta_that_asks_for_some_rows_refuses_deletes_of_any_file_that_was_rewritten(
+    tmp_path,
+):
     table = three_days(tmp_path)
-    since = start(table)
-
-    def delta():
-        return RowDelta(IO).add_deletes(deletes("p")).validate_from_snapshot(since)
-
     rewritten = commit(table, RewriteFiles(IO).rewrite_files([data_file("m1")], [data_file("n")]))
-    dropped = dropped_day(table, "mon")
-    wanted = ["/t/data/m1"]
-    with pytest.raises(ValidationError, match=r"missing data files: .*/t/data/m1"):
-        delta().validate_data_files_exist(wanted).apply(rewritten)
-    assert "p" in live(commit(dropped, delta().validate_data_files_exist(wanted)))
-    with pytest.raises(ValidationError, match=r"missing data files: .*/t/data/m1"):
-        delta().validate_data_files_exist(wanted).validate_deleted_files().apply(dropped)
-    assert "p" in live(commit(rewritten, delta().validate_data_files_exist(["/t/data/t1"])))
+    delta = RowDelta(IO).add_deletes(deletes("p")).validate_from_snapshot(start(table))
     # names may have changed their columns meanwhile
-    narrow = delta().validate_data_files_exist(wanted).conflict_detection_filter("id > 400")
+    delta.validate_data_files_exist(["/t/data/m1"]).conflict_detection_filter("id > 400")
     with pytest.raises(ValidationError, match=r"missing data files: .*/t/data/m1"):
-        narrow.apply(rewritten)
-
-
-def test_a_row_delta_meets_conflicts_by_isolation_level(tmp_path):
-    table = three_days(tmp_path)
-    since = start(table)
-
-    def delta():
-        operation = RowDelta(IO).add_deletes(deletes("mine")).validate_from_snapshot(since)
-        return operation.conflict_detection_filter("day = 'mon'")
-
-    more = append(table, data_file("x"))
-    with pytest.raises(ValidationError, match="/t/data/x"):
-        delta().validate_no_conflicting_data_files().apply(more)
-    assert "mine" in live(commit(more, delta().validate_no_conflicting_delete_files()))
-    deleted = row_delta(table, deletes("p"))
-    with pytest.raises(ValidationError, match="/t/data/p"):
-        delta().validate_no_conflicting_delete_files().apply(deleted)
-    assert "mine" in live(commit(deleted, delta().validate_no_conflicting_data_files()))
+        delta.apply(rewritten)
 
 
 def test_a_removed_file_cannot_be_named_by_new_deletes(tmp_path):
     operation = RowDelta(IO).remove_rows(data_file("m1")).add_deletes(deletes("p"))
     with pytest.raises(ValidationError, match="also named"):
         operation.validate_data_files_exist(["/t/data/m1"]).apply(three_days(tmp_path))
-
-
-def test_replacing_partitions_meets_conflicts_in_those_partitions(tmp_path):
-    table = three_days(tmp_path)
-    since = start(table)
-
-    def replacing():
-        return (
-            ReplacePartitions(IO).append_data_file(data_file("new")).validate_from_snapshot(since)
-        )
-
-    with pytest.raises(ValidationError, match="/t/data/x"):
-        replacing().validate_no_conflicting_data().apply(append(table, data_file("x")))
-    other = append(table, data_file("x", "tue"))
-    assert "new" in live(commit(other, replacing().validate_no_conflicting_data()))
-    with pytest.raises(ValidationError, match=r"/t/data/m[12]"):
-        replacing().validate_no_conflicting_deletes().apply(dropped_day(table, "mon"))
-    with pytest.raises(ValidationError, match="/t/data/p"):
-        replacing().validate_no_conflicting_deletes().apply(row_delta(table, deletes("p")))
 
 
 def test_a_start_that_is_not_in_the_history_is_refused(tmp_path):
