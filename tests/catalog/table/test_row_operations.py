@@ -477,34 +477,6 @@ def test_data_that_others_add_to_the_deleted_range_is_a_conflict_when_serializab
     assert data_files(table) == before
 
 
-@pytest.mark.parametrize(
-    ("level", "late"), [("snapshot", (1, "late", 0.0)), ("serializable", (5, "late", 0.0))]
-)
-def test_data_that_others_add_elsewhere_is_none(lake, level, late):
-    table = new_table(
-        lake, frame((1, "a", 1.0), (2, "b", 2.0)), **{"write_delete_isolation-level": level}
-    )
-    stale = lake.load_table("db.t")
-    table.append(frame(late))
-    stale.delete("id = 1")
-    assert rows(stale) == sorted([(2, "b", 2.0), late])
-
-
-def test_a_file_that_others_rewrote_is_a_conflict_at_any_level(lake):
-    table = new_table(
-        lake,
-        frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)),
-        **{"write_delete_isolation-level": "snapshot"},
-    )
-    stale = lake.load_table("db.t")
-    table.delete("id = 2")
-    before = data_files(table)
-    with pytest.raises(ValidationError):
-        stale.delete("id = 1")
-    assert data_files(table) == before
-    assert rows(table) == [(1, "a", 1.0), (3, "c", 3.0)]
-
-
 def test_a_write_that_fails_in_the_middle_leaves_no_file(lake, monkeypatch):
     table = new_table(lake, *(frame((i, "a", 1.0), (i + 10, "b", 2.0)) for i in range(3)))
     before = data_files(table)
@@ -850,30 +822,6 @@ def test_an_upsert_that_merges_on_read_writes_only_what_changed(lake):
     assert len(rows(table)) == 100
 
 
-def test_a_file_that_others_rewrote_cannot_lose_rows_by_position(lake):
-    table = new_table(
-        lake, frame((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)), write_delete_mode="merge-on-read"
-    )
-    stale = lake.load_table("db.t")
-    table.upsert(frame((3, "new", 3.0)), ["id"])
-    before = data_files(table)
-    with pytest.raises(ValidationError, match="missing data files"):
-        stale.delete("id = 1")
-    assert data_files(table) == before
-
-
-def test_the_same_row_may_be_deleted_twice_but_not_updated_twice(lake):
-    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 2.0)), **MERGE)
-    stale, other = lake.load_table("db.t"), lake.load_table("db.t")
-    table.delete("id = 1")
-    stale.delete("id = 1")
-    assert rows(stale) == [(2, "b", 2.0)]
-    before = data_files(table)
-    with pytest.raises(ValidationError):
-        other.upsert(frame((1, "again", 1.0)), ["id"])
-    assert data_files(table) == before
-
-
 def test_a_merge_on_read_delete_that_fails_leaves_no_file(lake, monkeypatch):
     table = new_table(lake, *(frame((i, "a", 1.0), (i + 10, "b", 2.0)) for i in range(3)), **MERGE)
     before = data_files(table)
@@ -930,21 +878,6 @@ def test_several_operations_in_a_transaction_see_each_other_or_none_happens(
         transaction.commit_transaction()
         assert [r[:2] for r in rows(table)] == [(10, "X"), (2, "B"), (3, "c"), (30, "z")]
         assert live_files(table) <= data_files(table)
-
-
-@pytest.mark.parametrize("city", ["a", "b"])
-def test_a_partition_that_others_change_meanwhile_is_not_replaced(lake, city):
-    table = new_table(lake, frame((1, "a", 1.0), (2, "b", 1.0)), partition=[("s", "identity")])
-    stale = lake.load_table("db.t")
-    table.append(frame((3, city, 3.0)))
-    before = data_files(table)
-    if city == "a":
-        with pytest.raises(ValidationError, match="conflicting"):
-            stale.dynamic_partition_overwrite(frame((4, "a", 4.0)))
-        assert data_files(table) == before
-    else:
-        stale.dynamic_partition_overwrite(frame((4, "a", 4.0)))
-        assert [r[0] for r in rows(stale)] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("properties", [{}, MERGE], ids=["copy-on-write", "merge-on-read"])
