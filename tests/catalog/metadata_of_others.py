@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,18 @@ import fastavro
 
 from icecomb.catalog import load_catalog
 from icecomb.catalog.table.table import Table
+from icecomb.format.manifests.manifest import DataFile
+from icecomb.format.manifests.manifest_list import read_manifests
+from icecomb.format.operation.append import FastAppend
 
 Record = dict[str, Any]
 NO_CACHE: Mapping[str, str] = {"io.manifest.cache-enabled": "false"}
+
+
+UNKNOWN: Mapping[str, None] = dict.fromkeys(
+    ("value_counts", "null_value_counts", "nan_value_counts")
+)
+"""What is said of a data file whose values nobody counted."""
 
 
 def nothing(_: Record) -> None:
@@ -63,6 +73,35 @@ def told_otherwise(
     """Change the metadata of a table of a file system, and load it again; see `tell_otherwise`."""
     tell_otherwise(table, file, manifest)
     return again(table)
+
+
+def with_its_file(
+    catalog,
+    right: Table,
+    name: str | tuple[str, ...],
+    changes: Callable[[DataFile], Mapping[str, Any]],
+    **properties: str,
+) -> Table:
+    """Make a table like another one, with its only data file, of which the manifest says something else.
+
+    Args:
+        catalog: Where both tables are.
+        right: A table of one data file.
+        name: The new table.
+        changes: What the manifest says otherwise, by fields of `DataFile`.
+        properties: More properties than those of `right`.
+    """
+    [manifest] = read_manifests(right.io, right.current_snapshot())
+    [entry] = manifest.fetch_manifest_entry(right.io)
+    made = catalog.create_table(name, right.schema(), properties={**right.properties, **properties})
+    wrong = replace(entry.data_file, **changes(entry.data_file))
+    made.commit(FastAppend(made.io).append_data_file(wrong))
+    return catalog.load_table(name)
+
+
+def half_its_size(file: DataFile) -> Mapping[str, Any]:
+    """Half the size of a data file, and nothing of its parts; for `with_its_file`."""
+    return {"file_size_in_bytes": file.file_size_in_bytes // 2, "split_offsets": None}
 
 
 def again(table: Table) -> Table:

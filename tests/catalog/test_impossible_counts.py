@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -10,10 +9,8 @@ import pytest
 
 from icecomb.catalog import load_catalog
 from icecomb.format.manifests import writer
-from icecomb.format.manifests.manifest_list import read_manifests
 from icecomb.format.operation import snapshot_producer
-from icecomb.format.operation.append import FastAppend
-from tests.catalog.metadata_of_others import NO_CACHE, again, told_otherwise
+from tests.catalog.metadata_of_others import NO_CACHE, again, told_otherwise, with_its_file
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -76,19 +73,13 @@ def tables(request, tmp_path_factory):
     catalog.create_namespace("db")
     right = catalog.create_table("db.right", ROWS.schema)
     right.append(ROWS)
-    [manifest] = read_manifests(right.io, right.current_snapshot())
-    [entry] = manifest.fetch_manifest_entry(right.io)
-    file = entry.data_file
 
     def make(name):
-        made = catalog.create_table(f"db.{name}", right.schema())
-        wrong = replace(file, **WRONG[request.param](file))
         with pytest.MonkeyPatch.context() as patch:
             # icecomb writes no such file: another writer does
             for module in (snapshot_producer, writer):
                 patch.setattr(module, "check_data_file", lambda _: None)
-            made.commit(FastAppend(made.io).append_data_file(wrong))
-        return catalog.load_table(f"db.{name}")
+            return with_its_file(catalog, right, f"db.{name}", WRONG[request.param])
 
     return SimpleNamespace(shared=make("shared"), make=make)
 

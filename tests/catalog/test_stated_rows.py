@@ -12,8 +12,8 @@ from icecomb.catalog import load_catalog
 from icecomb.format.errors import CorruptFileError
 from icecomb.format.manifests.manifest import DataFileContent
 from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
+from tests.catalog.metadata_of_others import UNKNOWN, with_its_file
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.rings import sampled
 
@@ -43,16 +43,8 @@ def files(table):
 
 def stating(catalog, rows, **properties):
     """A table with the file of another, of which the manifest states so many rows."""
-    right = catalog.load_table("db.right")
-    [file] = files(right)
-    wrong = replace(
-        file, record_count=rows, value_counts=None, null_value_counts=None, nan_value_counts=None
-    )
-    made = catalog.create_table(
-        "db.t", right.schema(), properties={**right.properties, **properties}
-    )
-    made.commit(FastAppend(made.io).append_data_file(wrong))
-    return catalog.load_table("db.t")
+    right, wrong = catalog.load_table("db.right"), {"record_count": rows, **UNKNOWN}
+    return with_its_file(catalog, right, "db.t", lambda _: wrong, **properties)
 
 
 CHANGES = {
@@ -96,9 +88,6 @@ def test_delete_files_are_compared_likewise(lake, made, stated):
     file = made(table)
     if made is deleted_by_position:
         table.manage_snapshots().rollback_to_snapshot(table.snapshots()[0].snapshot_id).commit()
-    wrong = replace(
-        file, record_count=stated, value_counts=None, null_value_counts=None, nan_value_counts=None
-    )
-    table.commit(RowDelta(table.io).add_deletes(wrong))
+    table.commit(RowDelta(table.io).add_deletes(replace(file, record_count=stated, **UNKNOWN)))
     with pytest.raises(CorruptFileError, match=f"has 3 rows, its manifest says {stated}"):
         table.scan().to_arrow()

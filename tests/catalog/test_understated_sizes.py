@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 
 from icecomb.catalog import load_catalog
-from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.append import FastAppend
 from icecomb.format.rows.read.arrow_scan import ArrowScan
+from tests.catalog.metadata_of_others import half_its_size, with_its_file
 
 COUNT = 9_000
 ROWS = pa.table(
@@ -35,13 +32,7 @@ def table(request, tmp_path):
     properties = {"write.format.default": request.param, **SETTINGS[request.param]}
     right = catalog.create_table("db.right", ROWS.schema, properties=properties)
     right.append(ROWS)
-    [manifest] = read_manifests(right.io, right.current_snapshot())
-    [entry] = manifest.fetch_manifest_entry(right.io)
-    file = entry.data_file
-    wrong = replace(file, file_size_in_bytes=file.file_size_in_bytes // 2, split_offsets=None)
-    made = catalog.create_table("db.t", right.schema(), properties=properties)
-    made.commit(FastAppend(made.io).append_data_file(wrong))
-    return catalog.load_table("db.t")
+    return with_its_file(catalog, right, "db.t", half_its_size)
 
 
 def ids(table):

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from icecomb.format.manifests.manifest_list import read_manifests
-from icecomb.format.operation.append import FastAppend
 from icecomb.format.operation.row_delta import RowDelta
+from tests.catalog.metadata_of_others import UNKNOWN, with_its_file
 from tests.format.rows.equality_delete_writer import EqualityDeleteWriter
 from tests.rings import sampled
 
@@ -19,7 +18,6 @@ NAMESPACE = "stated_rows"
 COUNT = 100
 ROWS = pa.table({"id": pa.array(range(COUNT), pa.int64())})
 FRESH = itertools.count()
-UNKNOWN = {"value_counts": None, "null_value_counts": None, "nan_value_counts": None}
 SPARKS = sampled(["4.3", "3.5", "4.1"], keep=1)
 
 
@@ -32,12 +30,8 @@ def stating(catalog, kind, rows, deletes=None):
     properties = {"write.format.default": kind}
     right = catalog.create_table(names[0], ROWS.schema, properties=properties)
     right.append(ROWS)
-    [manifest] = read_manifests(right.io, right.current_snapshot())
-    [entry] = manifest.fetch_manifest_entry(right.io)
-    made = catalog.create_table(names[1], right.schema(), properties=properties)
-    made.commit(
-        FastAppend(made.io).append_data_file(replace(entry.data_file, record_count=rows, **UNKNOWN))
-    )
+    wrong = {"record_count": rows, **UNKNOWN}
+    made = with_its_file(catalog, right, names[1], lambda _: wrong)
     if deletes is not None:
         writer = EqualityDeleteWriter(made.io, made.metadata, uuid.uuid4().hex, ["id"])
         for batch in ROWS.slice(0, 3).to_batches():
