@@ -190,7 +190,6 @@ def test_whatever_becomes_of_a_request_of_a_commit_the_truth_is_told(
         # an append sends some requests side by side: which one meets the fault is open
         assert outcomes["unknown"] or operation is append
         assert outcomes["failed"]
-        assert outcomes["failed"]
 
 
 def test_a_late_request_of_a_commit_that_was_given_up_leaves_the_outcome_unknown(proxy, s3):

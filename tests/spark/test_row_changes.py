@@ -238,26 +238,6 @@ def test_merge_updates_deletes_and_inserts_in_one_commit(spark, catalog, other, 
     assert summary(catalog, orders)["deleted-data-files"] == "2"
 
 
-def test_merge_knows_rows_that_the_source_lacks_and_refuses_two_matches(spark, catalog, orders):
-    spark.sql(
-        f"""MERGE INTO {orders} t USING (SELECT id FROM range(0, 10, 3)) s ON t.id = s.id
-        WHEN NOT MATCHED BY SOURCE AND t.k = 'odd' THEN DELETE
-        WHEN NOT MATCHED BY SOURCE THEN UPDATE SET t.x = 0"""
-    )
-    assert found(spark, orders, "id, x") == [
-        [0, 0], [2, 0], [3, 1.5], [4, 0], [6, 3], [8, 0], [9, 4.5]
-    ]  # fmt: skip
-    location = load(catalog, orders).metadata_location
-    with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
-        spark.sql(
-            f"""MERGE INTO {orders} t USING (
-                SELECT col1 AS id, col2 AS x FROM VALUES (3, 1.0), (3, 2.0)
-            ) s ON t.id = s.id
-            WHEN MATCHED THEN UPDATE SET t.x = s.x"""
-        )
-    assert load(catalog, orders).metadata_location == location
-
-
 def test_merge_into_and_from_empty_tables(spark, name):
     spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) USING iceberg")
     for source in ("range(3)", "range(0)", "range(2, 4)"):
