@@ -12,7 +12,6 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row
 
-from tests.peers.dead_writers import kill, planner
 from tests.rings import sampled
 
 _NUMBERS = itertools.count(1)
@@ -292,25 +291,6 @@ def test_an_insert_of_nothing_commits_nothing(spark, catalog, kept):
     assert _table(catalog, kept).current_snapshot().snapshot_id == before
 
 
-def test_a_failed_insert_leaves_the_table_and_no_file_behind(spark, catalog, kept):
-    table = _table(catalog, kept)
-    before = _parquet_files(table)
-    with pytest.raises(PySparkException):
-        spark.sql(
-            f"INSERT INTO {kept} SELECT id, ts, CASE WHEN id = 9 THEN raise_error('no') ELSE 'x' END, 1.0 "
-            "FROM (SELECT id, timestamp '2026-05-01' AS ts FROM range(0, 10, 1, 1))"
-        )
-    assert _table(catalog, kept).metadata_location == table.metadata_location
-    assert _parquet_files(table) == before
-
-
-def test_null_in_a_required_column_is_refused_before_anything_is_written(spark, catalog, kept):
-    before = _table(catalog, kept).metadata_location
-    with pytest.raises(PySparkException, match=r"NOT_NULL_ASSERT_VIOLATION|NULL"):
-        spark.sql(f"INSERT INTO {kept} VALUES (NULL, NULL, 'x', NULL)")
-    assert _table(catalog, kept).metadata_location == before
-
-
 def test_nested_and_all_kinds_of_values_come_back(spark, catalog, name):
     spark.sql(
         f"""CREATE TABLE {name} (b BOOLEAN, i INT, f FLOAT, d DOUBLE, dec DECIMAL(38,10), day DATE, t TIMESTAMP,
@@ -336,63 +316,6 @@ def test_nested_and_all_kinds_of_values_come_back(spark, catalog, name):
     arrow = _table(catalog, name).scan(row_filter="i = 7").to_arrow()
     assert arrow.column("l").to_pylist() == [[[(1, 0.5)], None]]
     assert arrow.column("m").to_pylist() == [[("k", {"y": dt.date(2026, 2, 28)})]]
-
-
-def test_ids_reach_every_depth_of_the_files_spark_writes(spark, catalog, name):
-    spark.sql(
-        f"CREATE TABLE {name} (l ARRAY<INT>, m MAP<STRING, ARRAY<STRUCT<x: INT>>>) USING iceberg"
-    )
-    spark.sql(f"INSERT INTO {name} SELECT array(1), map('a', array(named_struct('x', 1)))")
-    table = _table(catalog, name)
-    [task] = table.scan().plan_files()
-    written = pq.ParquetFile(task.file.file_path.removeprefix("file:")).schema_arrow
-    assert _ids(written) == [b"1", b"3", b"2", b"4", b"5", b"6", b"7"]
-    assert table.schema().find_field(6).field_type.is_struct
-    assert table.schema().find_column_name(7) == "m.value.element.x"
-
-
-def _ids(fields):
-    found = []
-    for field in fields:
-        found.append(field.metadata[b"PARQUET:field_id"])
-        kind = field.type
-        if hasattr(kind, "key_field"):
-            found += _ids([kind.key_field, kind.item_field])
-        elif hasattr(kind, "value_field"):
-            found += _ids([kind.value_field])
-        elif hasattr(kind, "fields"):
-            found += _ids(kind.fields)
-        elif kind.num_fields:
-            found += _ids([kind.field(at) for at in range(kind.num_fields)])
-    return found
-
-
-@pytest.mark.parametrize(
-    ("transform", "expected"),
-    sampled(
-        [
-            ("months(ts)", ["2025-12", "2026-01"]),
-            ("years(ts)", ["2025", "2026"]),
-            ("hours(ts)", ["2025-12-31-23", "2026-01-01-00"]),
-            ("truncate(2, s)", ["ab", "xy"]),
-            ("s", ["abc", "xyz"]),
-        ],
-        keep=2,
-    ),
-)
-def test_every_transform_partitions_what_spark_writes(spark, catalog, name, transform, expected):
-    spark.sql(
-        f"CREATE TABLE {name} (ts TIMESTAMP, s STRING) USING iceberg PARTITIONED BY ({transform})"
-    )
-    spark.sql(
-        f"INSERT INTO {name} VALUES (timestamp '2025-12-31 23:00:00', 'abc'), (timestamp '2026-01-01 00:30:00', 'xyz')"
-    )
-    paths = [task.file.file_path for task in _table(catalog, name).scan().plan_files()]
-    assert sorted(path.split("/")[-2].split("=")[1] for path in paths) == expected
-    assert spark.sql(f"SELECT s FROM {name} WHERE s = 'xyz'").collect() == [Row(s="xyz")]
-    assert (
-        spark.sql(f"SELECT count(*) AS n FROM {name} WHERE ts < '2026-01-01'").collect()[0].n == 1
-    )
 
 
 def test_values_of_an_identity_partition_survive_the_folder_names(spark, name):
@@ -436,13 +359,6 @@ def test_bad_statements_give_one_clear_error_and_change_nothing(
     assert catalog.list_tables("sql_tests") == before
 
 
-def test_creating_a_table_twice_is_refused_unless_told_otherwise(spark, kept):
-    with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
-        spark.sql(f"CREATE TABLE {kept} (a INT) USING iceberg")
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {kept} (a INT) USING iceberg")
-    assert spark.table(kept).columns == ["id", "ts", "what", "price"]
-
-
 def test_a_hive_table_shows_in_spark_catalog_and_is_not_taken_for_iceberg(spark, namespace):
     spark.sql(f"CREATE TABLE spark_catalog.{namespace}.plain (a INT) STORED AS PARQUET")
     try:
@@ -476,14 +392,6 @@ def test_inserts_merge_manifests_when_there_are_enough(spark, catalog, name):
     assert [row[0] for row in spark.sql(f"SELECT id FROM {name} ORDER BY id").collect()] == [
         *range(5)
     ]
-
-
-@pytest.mark.full("test_planner_process kills planners in the gate")
-def test_a_dead_planner_is_started_again_and_the_query_still_answers(spark, events):
-    frame = spark.table(events)
-    kill(planner(spark))
-    assert frame.count() == 4
-    assert spark.sql(f"SELECT id FROM {events} WHERE id = 2").collect() == [Row(id=2)]
 
 
 def test_a_frame_and_a_view_of_a_table_that_was_empty_show_the_rows_that_came_later(spark, name):
