@@ -16,6 +16,7 @@ from icecomb.format.operation.overwrite import RewriteFiles
 from icecomb.format.rows.write.data_writer import write_data
 from icecomb.format.spec.partition import PartitionField, PartitionSpec
 from icecomb.format.spec.transform import IdentityTransform
+from tests.format.operation.test_conflict import SAID
 from tests.peers.prepared_statement import prepare, run
 from tests.rings import sampled
 
@@ -28,32 +29,20 @@ SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 SPEC = PartitionSpec(0, (PartitionField(2, 1000, IdentityTransform(), "k"),))
 BEFORE = [(1, "a", 0), (2, "a", 0), (3, "a", 0), (11, "b", 0), (12, "b", 0)]
 
-# what others do between the plan of a change and its commit, and what Iceberg Java does with the change then:
-# "-" commits, "s" is refused where it is serializable, "x" is refused. Changes in this order: append, overwrite
-# (of rows or partitions), copy-on-write, DELETE merge-on-read, UPDATE and MERGE merge-on-read
-MATRIX = {
-    "add rows": "-ssss",
-    "add rows elsewhere": "-----",
-    "replace the partition": "-xxxx",
-    "write the file anew": "-xxxx",
-    "delete a row by position": "-xx-x",
-    "remove the file": "-xx-x",
-    "compact the file": "-xxxx",
-    "add a column": "-----",
-}
 
-
-def kind(change, mode):
-    """The column of the matrix."""
-    if change in {"append", "overwrite", "replace partitions"}:
-        return 0 if change == "append" else 1
+def column(change, mode):
+    """The column of the matrix of `test_conflict.py`."""
+    if change == "append":
+        return change
+    if change in {"overwrite", "replace partitions"}:
+        return "overwrite"
     if mode == "copy-on-write":
-        return 2
-    return 3 if change == "delete" else 4
+        return "on_write"
+    return "delete" if change == "delete" else "update"
 
 
 def is_refused(change, mode, other, level):
-    said = MATRIX[other][kind(change, mode)]
+    said = SAID[other, column(change, mode)]
     return said == "x" or (said == "s" and level == "serializable")
 
 

@@ -20,6 +20,7 @@ from icecomb.format.errors import (
 from icecomb.format.operation.overwrite import OverwriteFiles
 from icecomb.format.rows.deletes.position_delete_writer import PositionDeleteWriter
 from icecomb.format.spec.types import DecimalType
+from tests.format.operation.test_conflict import LEVELS, SAID
 from tests.rings import sampled
 from tests.spark.planner.protocol import NAMESPACE
 
@@ -141,31 +142,24 @@ def test_deletes_go_into_the_partition_of_their_file_whatever_became_of_its_colu
 
 
 OTHERS = {
-    "rewrites the file": lambda table: (
+    "write the file anew": lambda table: (
         set_property(table, "write.delete.mode", "copy-on-write"),
         table.delete("id = 2"),
     ),
-    "removes the file": lambda table: table.delete("k = 'a'"),
-    "deletes a row": lambda table: table.delete("id = 2"),
-    "adds a row": lambda table: table.append(pa.table({"id": [7], "k": ["a"]})),
-    "adds a row elsewhere": lambda table: table.append(pa.table({"id": [7], "k": ["z"]})),
-    "deletes a row elsewhere": lambda table: table.delete("id = 3"),
+    "remove the file": lambda table: table.delete("k = 'a'"),
+    "delete a row by position": lambda table: table.delete("id = 2"),
+    "add rows": lambda table: table.append(pa.table({"id": [7], "k": ["a"]})),
+    "add rows elsewhere": lambda table: table.append(pa.table({"id": [7], "k": ["z"]})),
+    "delete a row elsewhere": lambda table: table.delete("id = 3"),
 }
-# As Iceberg Java's SparkPositionDeltaWrite has it
-REFUSED = {
-    ("delete", "serializable"): {"rewrites the file", "adds a row"},
-    ("delete", "snapshot"): {"rewrites the file"},
-    ("merge", "serializable"): {
-        "rewrites the file", "removes the file", "deletes a row", "adds a row"
-    },
-    ("merge", "snapshot"): {"rewrites the file", "removes the file", "deletes a row"},
-}  # fmt: skip
+COLUMNS = {"delete": "delete", "merge": "update"}
+"""Of the matrix, by commands."""
 
 
 @pytest.mark.parametrize(
     ("command", "level", "other"),
     # each of the others, and each command at each level
-    sampled([(*refused, other) for refused in REFUSED for other in OTHERS], keep=7),
+    sampled([*itertools.product(COLUMNS, LEVELS, OTHERS)], keep=7),
 )
 def test_what_others_do_meanwhile_is_a_conflict_by_icebergs_rules(
     planner, table, command, level, other
@@ -175,7 +169,8 @@ def test_what_others_do_meanwhile_is_a_conflict_by_icebergs_rules(
     statement = Statement(planner, table, command, IN_A)
     OTHERS[other](table.refresh())
     before = ids(table)
-    if other in REFUSED[command, level]:
+    said = SAID[other, COLUMNS[command]]
+    if said == "x" or (said == "s" and level == "serializable"):
         with pytest.raises(ValidationError):
             statement.commit()
         assert ids(table) == before

@@ -106,18 +106,6 @@ def test_under_snapshot_isolation_rows_that_others_add_stay(planner, table):
     assert ids(table) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_rows_that_others_delete_meanwhile_do_not_come_back(planner, table, mode):
-    with table.update_properties() as update:
-        update.set("write.delete.mode", mode)
-        update.set("write.merge.isolation-level", "snapshot")
-    request = begin(planner, table, "replace_files", command="merge")
-    table.refresh().delete("id = 1")
-    with pytest.raises((ValidationError, CommitFailedError)):
-        planner.ask("commit_write", **request)
-    assert ids(table) == [2, 3]
-
-
 def test_an_update_that_would_lose_rows_is_refused(planner, table):
     request = begin(planner, table, "replace_files", command="update")
     with pytest.raises(CommitFailedError, match="UPDATE read 3 rows and wrote 0"):
