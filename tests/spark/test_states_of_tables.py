@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col
 
 from icecomb.format.inspect.inspection import NAMES
-from tests.interop.test_inspect import FILTERS, STORIES
+from tests.interop.test_inspect import STORIES
 from tests.peers.spark_worker import plain
 from tests.rings import sampled
 from tests.spark.second_reader import READERS, reader
@@ -138,12 +138,6 @@ def test_metadata_tables_are_described_as_iceberg_java_describes_them(spark, ice
         assert columns[0] == columns[1], name
 
 
-def test_metadata_tables_are_filtered_as_iceberg_java_filters_them(spark, iceberg_java, stories):
-    for name, texts in FILTERS.items():
-        for text in texts:
-            query = f"SELECT * FROM {{c}}.{NAMESPACE}.evolved.{name} WHERE {text}"
-            ours, theirs = both(spark, iceberg_java, query)
-            assert ours == theirs, query
 
 
 def test_fields_inside_columns_of_metadata_tables_are_read_alone(spark, iceberg_java, stories):
@@ -182,21 +176,6 @@ def test_fields_inside_columns_of_metadata_tables_are_read_alone(spark, iceberg_
     assert "upper_bound" not in narrow._jdf.queryExecution().executedPlan().toString(), scan
 
 
-def test_metadata_tables_of_a_snapshot_are_those_of_iceberg_java(spark, iceberg_java, stories):
-    snapshots = [each.snapshot_id for each in stories["evolved"].snapshots()]
-    for name in NAMES:
-        for version in (snapshots[0], snapshots[2], "'kept'"):
-            query = f"SELECT * FROM {{c}}.{NAMESPACE}.evolved.{name} VERSION AS OF {version}"
-            if name.startswith("all_"):
-                with pytest.raises(PySparkException, match="Cannot select a snapshot"):
-                    spark.sql(query.replace("{c}", "lake"))
-                continue
-            ours, theirs = both(spark, iceberg_java, query)
-            assert ours == theirs, query
-    ours = spark.sql(
-        f"SELECT * FROM lake.{NAMESPACE}.evolved.files TIMESTAMP AS OF now()"
-    ).collect()
-    assert ordered(ours) == ordered(spark.table(f"lake.{NAMESPACE}.evolved.FILES").collect())
 
 
 def test_what_metadata_tables_cannot_do_is_refused(spark, table):
