@@ -138,8 +138,6 @@ def test_metadata_tables_are_described_as_iceberg_java_describes_them(spark, ice
         assert columns[0] == columns[1], name
 
 
-
-
 def test_fields_inside_columns_of_metadata_tables_are_read_alone(spark, iceberg_java, stories):
     files = f"{{c}}.{NAMESPACE}.evolved.files"
     for query in (
@@ -174,8 +172,6 @@ def test_fields_inside_columns_of_metadata_tables_are_read_alone(spark, iceberg_
     )
     scan = narrow._jdf.queryExecution().optimizedPlan().toString()
     assert "upper_bound" not in narrow._jdf.queryExecution().executedPlan().toString(), scan
-
-
 
 
 def test_what_metadata_tables_cannot_do_is_refused(spark, table):

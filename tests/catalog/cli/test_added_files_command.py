@@ -17,12 +17,9 @@ from icecomb.catalog.hive.thrift.entity import (
     HiveTable,
     StorageDescriptor,
 )
+from tests.catalog.numbered_rows import numbers
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture

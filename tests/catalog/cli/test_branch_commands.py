@@ -8,18 +8,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 from pyiceberg.table.refs import SnapshotRef
 
 from icecomb.catalog import Table, cli, load_catalog
+from tests.catalog.numbered_rows import numbers
 
 DAY = 86_400_000
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture(

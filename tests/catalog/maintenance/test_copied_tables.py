@@ -9,18 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icecomb.catalog import Table, load_catalog, open_table
 from icecomb.catalog.maintenance.backup import plan_relocation, relocate
 from icecomb.format.errors import ConfigurationError, FileIOError, ValidationError
+from tests.catalog.numbered_rows import numbers
 
 FUTURE = 2**62
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 def ids(table: Table) -> list[int]:

@@ -21,13 +21,10 @@ from icecomb.format.errors import FileIOError, NoSuchSnapshotError, ValidationEr
 from icecomb.format.operation.expiry import expire as expiring
 from icecomb.format.operation.expiry.expire import Deleted, ExpireSnapshots, collect_left
 from icecomb.format.spec.own_folders import OwnFolders
+from tests.catalog.numbered_rows import numbers
 from tests.peers.stuck_file import stick
 
 LATER = 4_102_444_800_000
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture

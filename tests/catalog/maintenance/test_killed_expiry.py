@@ -12,19 +12,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from killed_process import fatal_steps, killed, some_steps
 
 from icecomb.catalog import Table, load_catalog
 from icecomb.format.storage.file_system import is_draft
+from tests.catalog.numbered_rows import numbers
 
 pytestmark = pytest.mark.gate("kills a process at each step")
 LATER = 4_102_444_800_000
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 def open_lake(folder: Path) -> Any:

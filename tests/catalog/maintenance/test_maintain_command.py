@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icecomb.catalog import Table, cli, load_catalog
@@ -17,10 +16,7 @@ from icecomb.catalog.maintenance import RewrittenManifests
 from icecomb.catalog.maintenance.expiry import ExpiredFiles
 from icecomb.catalog.maintenance.orphans import OrphanFiles
 from icecomb.format.errors import ValidationError
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
+from tests.catalog.numbered_rows import numbers
 
 
 @pytest.fixture

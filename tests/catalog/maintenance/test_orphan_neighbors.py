@@ -7,17 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icecomb.catalog import open_table
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
 from icecomb.format.errors import ValidationError
+from tests.catalog.numbered_rows import numbers
 from tests.rings import sampled
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 def folder(table: Any) -> Path:

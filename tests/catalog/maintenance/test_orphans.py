@@ -32,13 +32,10 @@ from icecomb.format.operation.expiry.reachable_files import ReachableFiles
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.file_system import draft_name
 from icecomb.format.storage.local import LocalFileSystem
+from tests.catalog.numbered_rows import numbers
 from tests.peers.stuck_file import stick
 
 WEEK = 7 * 86_400
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 def age(place: Path, seconds: float = WEEK) -> None:

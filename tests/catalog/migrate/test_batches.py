@@ -8,7 +8,6 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icecomb.catalog import cli, migrate
@@ -25,12 +24,9 @@ from icecomb.format.errors import (
     NoSuchTableError,
     ValidationError,
 )
+from tests.catalog.numbered_rows import numbers
 
 _PREFIXES = itertools.count()
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture

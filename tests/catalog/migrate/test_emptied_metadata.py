@@ -16,12 +16,9 @@ from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 from icecomb.format.errors import MigrationError
+from tests.catalog.numbered_rows import numbers
 
 MADE = "emptied"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 def overwrite(table: Any, *rows: int) -> None:

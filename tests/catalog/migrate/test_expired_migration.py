@@ -11,10 +11,7 @@ import pytest
 
 from icecomb.catalog import migrate
 from icecomb.format.errors import MigrationError
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
+from tests.catalog.numbered_rows import numbers
 
 
 def read_by_hive(table: Any) -> list[int]:

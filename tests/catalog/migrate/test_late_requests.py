@@ -21,17 +21,10 @@ from icecomb.format.errors import (
     ConfigurationError,
     MigrationError,
 )
+from tests.catalog.numbered_rows import ids, numbers
 
 ALTER = "alter_table_with_environment_context"
 QUICK = {"commit.status-check.min-wait-ms": "5", "commit.status-check.num-retries": "1"}
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def ids(table: Any) -> list[int]:
-    return sorted(row["id"] for row in table.rows())
 
 
 def delay_alter(proxy: Any, count: int) -> None:

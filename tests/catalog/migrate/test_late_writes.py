@@ -27,18 +27,11 @@ from icecomb.format.errors import MigrationError
 from icecomb.format.property.table_property import FOLDER_PATHS, FORMER_FOLDERS
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import PARQUET, MadeTable
+from tests.catalog.numbered_rows import ids, numbers
 from tests.rings import sampled
 
 MADE = "late"
 ALTER = "alter_table_with_environment_context"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def ids(table: Any) -> list[int]:
-    return sorted(row["id"] for row in table.rows())
 
 
 def write_over(file: Path, *rows: int) -> None:

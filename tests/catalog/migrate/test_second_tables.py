@@ -17,13 +17,10 @@ import pytest
 from icecomb.catalog import migrate
 from icecomb.catalog.report.progress import Silent
 from icecomb.format.errors import MigrationError, ValidationError
+from tests.catalog.numbered_rows import numbers
 
 _NAMES = itertools.count()
 EXTERNAL = {"EXTERNAL": "TRUE", "team": "x"}
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture

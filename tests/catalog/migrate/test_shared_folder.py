@@ -24,16 +24,13 @@ from icecomb.catalog.migrate.journal.journal import find_journals, start_journal
 from icecomb.catalog.migrate.reverting import reversal as reverting
 from icecomb.format.errors import CommitFailedError, LockTimeoutError, MigrationError
 from icecomb.format.spec import metadata_file
+from tests.catalog.numbered_rows import numbers
 
 _PREFIXES = itertools.count()
 SHARED = "has the folder of"
 
 
 apply = partial(migrate.apply, choices=Choices(accept=("same-folder",)))
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @dataclass

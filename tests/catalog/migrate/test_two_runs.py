@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
 from icecomb.catalog.migrate.applying import migration
+from tests.catalog.numbered_rows import ids, numbers
 
 MADE = "two_runs"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def ids(table: Any) -> list[int]:
-    return sorted(row["id"] for row in table.rows())
 
 
 @pytest.mark.parametrize("other", ["apply", "revert"])

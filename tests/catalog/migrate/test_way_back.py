@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hmsclient.genthrift.hive_metastore import ttypes
@@ -21,11 +20,8 @@ from icecomb.catalog.hive.thrift.partitions import PartitionGrant
 from icecomb.catalog.migrate.journal.journal import COPIES, FOLDER
 from icecomb.format.errors import MigrationError, NoSuchSnapshotError, ValidationError
 from tests.catalog.migrate.conftest import PARQUET, MadeTable
+from tests.catalog.numbered_rows import numbers
 from tests.rings import sampled
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture

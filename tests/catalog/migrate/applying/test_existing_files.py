@@ -19,10 +19,7 @@ from icecomb.format.spec.schema import Schema
 from icecomb.format.spec.types import NestedField, StringType
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import ORC, PARQUET
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
+from tests.catalog.numbered_rows import numbers
 
 
 def keyed(*names: str) -> Schema:

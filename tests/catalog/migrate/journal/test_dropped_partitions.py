@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icecomb.catalog import migrate
@@ -14,17 +13,10 @@ from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.journal.entry import TableEntry
 from icecomb.catalog.migrate.journal.journal import FOLDER
 from icecomb.format.errors import MigrationError
+from tests.catalog.numbered_rows import ids, numbers
 
 DROPPED = "Hive dropped 1 partitions after the conversion, whose rows are still in it: k={}\\n"
 MADE = "dropped"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def ids(table: Any) -> list[int]:
-    return sorted(row["id"] for row in table.rows())
 
 
 @pytest.fixture

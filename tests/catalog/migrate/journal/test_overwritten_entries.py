@@ -20,17 +20,10 @@ from icecomb.catalog.migrate.journal.overwritten_entry import find_overwritten
 from icecomb.catalog.migrate.reverting.reversal import RevertBlockedError
 from icecomb.format.errors import CommitFailedError, CorruptFileError, MigrationError
 from icecomb.format.storage.file_io import FileIO
+from tests.catalog.numbered_rows import ids, numbers
 
 OVERWRITTEN = "overwrote its entry with an old copy of the Hive table's"
 MADE = "overwritten"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def ids(table: Any) -> list[int]:
-    return sorted(row["id"] for row in table.rows())
 
 
 def write_back(table: Any, entry: HiveTable) -> None:

@@ -29,15 +29,12 @@ from icecomb.catalog.migrate.reverting.finalizing import UnverifiedError
 from icecomb.format.errors import CorruptFileError, IcecombError, MigrationError
 from icecomb.format.property.table_property import FORMER_FOLDERS, GC_ENABLED, MIGRATION_DIGEST
 from icecomb.format.storage.file_io import FileIO
+from tests.catalog.numbered_rows import numbers
 
 MADE = "vouched"
 UNIQUE = "0a1b2c3d-0000-4000-8000-000000000000"
 KEYS = {"k": "int"}
 EVE = PartitionGrant(("1",), "", "eve", 1, "ALL", "root", 1, with_option=True, authorizer="SQL")
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture

@@ -20,18 +20,11 @@ from icecomb.catalog.migrate.applying import hive_parts
 from icecomb.catalog.migrate.reverting.present_state import examine_migration
 from icecomb.catalog.report.finding import Severity
 from icecomb.format.errors import MigrationError
+from tests.catalog.numbered_rows import ids, numbers
 
 MADE = "in_flight"
 ALTER = "alter_table_with_environment_context"
 STAGING = ".hive-staging_hive_2099-01-01_10-00-00_001_42-1"
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def ids(table: Any) -> list[int]:
-    return sorted(row["id"] for row in table.rows())
 
 
 class Said:

@@ -29,11 +29,8 @@ from icecomb.format.errors import ValidationError
 from icecomb.format.spec.schema import Schema
 from icecomb.format.storage.file_io import FileIO
 from tests.catalog.migrate.conftest import AVRO, ORC, PARQUET
+from tests.catalog.numbered_rows import numbers
 from tests.rings import sampled
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 def codes(plan: Any) -> set[str]:

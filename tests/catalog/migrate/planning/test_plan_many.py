@@ -18,12 +18,9 @@ from icecomb.catalog.hive.thrift.failure import UnreachableError
 from icecomb.catalog.migrate.planning import planner
 from icecomb.format.errors import NoSuchTableError, ValidationError
 from tests.catalog.migrate.conftest import PARQUET
+from tests.catalog.numbered_rows import numbers
 
 _DATABASES = itertools.count()
-
-
-def numbers(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
 
 
 @pytest.fixture
