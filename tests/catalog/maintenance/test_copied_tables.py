@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from maintained_table import age
 
 from icecomb.catalog import Table, load_catalog, open_table
 from icecomb.catalog.maintenance.backup import plan_relocation, relocate
@@ -21,13 +22,6 @@ FUTURE = 2**62
 
 def ids(table: Table) -> list[int]:
     return sorted(table.scan().to_arrow()["id"].to_pylist())
-
-
-def age(place: Path) -> None:
-    then = time.time() - 7 * 86_400
-    for path in place.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
 
 
 def files(folder: Path) -> set[str]:

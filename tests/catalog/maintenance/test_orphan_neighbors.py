@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from maintained_table import age
 
 from icecomb.catalog import open_table
 from icecomb.catalog.hive.thrift.entity import FieldSchema, HiveTable, StorageDescriptor
@@ -24,13 +23,6 @@ def left(path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"left")
     return str(path)
-
-
-def age(place: Path) -> None:
-    then = time.time() - 7 * 86_400
-    for path in place.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from icecomb.format.manifests.manifest_union import distinct_manifests, each_new
 from icecomb.format.spec.snapshot import Snapshot
 from icecomb.format.storage.file_io import FileIO
 from tests.format.manifests.test_manifest import PYICEBERG_IO
+from tests.format.manifests.written_manifest import state_fewer
 
 IO = FileIO()
 
@@ -152,14 +153,6 @@ def plain_history(folder: Path) -> tuple[list[Snapshot], list[list[ManifestFile]
 
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
-
-
-def state_fewer(path: Path) -> None:
-    """A block of two records that says it has one."""
-    data = path.read_bytes()
-    at = data.index(data[-16:]) + 16
-    assert data[at] == 4
-    path.write_bytes(data[:at] + b"\x02" + data[at + 1 :])
 
 
 def replace_records(path: Path) -> None:

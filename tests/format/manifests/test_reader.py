@@ -41,7 +41,7 @@ from icecomb.format.spec.transform import parse_transform
 from icecomb.format.spec.types import FixedType, LongType, NestedField
 from icecomb.format.storage.file_io import FileIO
 from tests.format.manifests.test_columns import SCHEMA as WIDE_SCHEMA, SPEC as WIDE, entry, files
-from tests.format.manifests.written_manifest import write_manifest
+from tests.format.manifests.written_manifest import state_fewer, write_manifest
 
 IO = FileIO()
 PLAIN = PartitionSpec(0, ())
@@ -161,14 +161,6 @@ def change(path: Path) -> None:
     marker = data[-16:]
     at = data.index(marker) + 16
     path.write_bytes(data[:at] + b"\x04\x06abc" + marker + bytes(len(data)))
-
-
-def state_fewer(path: Path) -> None:
-    """A block of two records that says it has one."""
-    data = path.read_bytes()
-    at = data.index(data[-16:]) + 16
-    assert data[at] == 4
-    path.write_bytes(data[:at] + b"\x02" + data[at + 1 :])
 
 
 def state_more(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from icecomb.format.manifests.manifest import ManifestContent, ManifestEntry, ManifestFile
 from icecomb.format.manifests.writer import ManifestWriter
@@ -28,3 +29,11 @@ def write_manifest(
     for entry in entries:
         writer.add_entry(entry)
     return writer.finish(io, location)
+
+
+def state_fewer(path: Path) -> None:
+    """Make a block of two records say that it has one."""
+    data = path.read_bytes()
+    at = data.index(data[-16:]) + 16
+    assert data[at] == 4
+    path.write_bytes(data[:at] + b"\x02" + data[at + 1 :])

@@ -12,14 +12,16 @@ import json
 import re
 import threading
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from xml.sax.saxutils import escape
 
+from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.azure_settings import EMULATOR_ACCOUNT
-from tests.peers.s3_proxy import REPEATED, Request
+from tests.peers.s3_proxy import REPEATED, Request, S3Proxy
 from tests.peers.store_proxies import Addresses, Answer, AzureProxy, GoogleProxy
 
 _PAGE = 5
@@ -320,3 +322,24 @@ def google_in_memory() -> Addresses:
 def azure_in_memory() -> Addresses:
     """Of a container of Azure's."""
     return _in_memory(MemoryAzure, {}, f"abfss://box@{EMULATOR_ACCOUNT}.dfs.core.windows.net")
+
+
+class Faulty(NamedTuple):
+    """A store behind a proxy, and the same without."""
+
+    io: FileIO
+    direct: FileIO
+    place: str
+    proxy: S3Proxy
+
+
+@contextmanager
+def opened(made: Addresses) -> Iterator[Faulty]:
+    """What reads and writes files of a store, with four attempts a request."""
+    io, direct = (
+        FileIO({**each, "io.object-store.max-attempts": "4"})
+        for each in (made.faulty, made.healthy)
+    )
+    yield Faulty(io, direct, made.place, made.proxy)
+    for each in (made, io, direct):
+        each.close()

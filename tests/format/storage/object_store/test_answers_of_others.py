@@ -6,15 +6,16 @@ too early may be an answer without a body: of all stores with requests of their 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
 
 from icecomb.format.errors import IcecombError, NoSuchFileError
-from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store import creation
 from icecomb.format.storage.object_store.client import PART
-from tests.format.storage.object_store.memory_stores import azure_in_memory, google_in_memory
+from tests.format.storage.object_store.memory_stores import (
+    azure_in_memory,
+    google_in_memory,
+    opened,
+)
 from tests.peers.s3_proxy import S3Proxy
 from tests.peers.store_proxies import behind
 from tests.rings import sampled
@@ -38,15 +39,6 @@ COPIES = {
 LARGE = bytes(range(256)) * (PART // 256) + b"and a second part"
 
 
-class Faulty(NamedTuple):
-    """A store behind a proxy, and the same without."""
-
-    io: FileIO
-    direct: FileIO
-    place: str
-    proxy: S3Proxy
-
-
 def each_fault(names):
     return [(store, name, fault) for store in names for name in names[store] for fault in INVENTED]
 
@@ -58,13 +50,8 @@ def store(request, monkeypatch):
         made = behind(S3Proxy, request.getfixturevalue("s3"))
     else:
         made = {"google": google_in_memory, "azure": azure_in_memory}[request.param]()
-    io, direct = (
-        FileIO({**each, "io.object-store.max-attempts": "4"})
-        for each in (made.faulty, made.healthy)
-    )
-    yield Faulty(io, direct, made.place, made.proxy)
-    for each in (made, io, direct):
-        each.close()
+    with opened(made) as store:
+        yield store
 
 
 def once(names, fault):

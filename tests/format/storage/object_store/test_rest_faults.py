@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-from typing import NamedTuple
 
 import pytest
 
@@ -20,8 +19,12 @@ from icecomb.format.errors import (
 )
 from icecomb.format.storage.file_io import FileIO
 from icecomb.format.storage.object_store.client import PART
-from tests.format.storage.object_store.memory_stores import azure_in_memory, google_in_memory
-from tests.peers.s3_proxy import FAULTS, MIDDLE_FAULTS, S3Proxy
+from tests.format.storage.object_store.memory_stores import (
+    azure_in_memory,
+    google_in_memory,
+    opened,
+)
+from tests.peers.s3_proxy import FAULTS, MIDDLE_FAULTS
 from tests.peers.store_proxies import AzureProxy, GoogleProxy, behind
 from tests.rings import sampled
 
@@ -29,15 +32,6 @@ LARGE = random.Random(7).randbytes(2 * PART + 12_345)
 CREATES = {"Insert", "PutBlob"}
 UPLOADS = {"Begin", "Chunk", "PutBlock", "PutBlockList"}
 COPIES = {"Rewrite", "CopyBlob"}
-
-
-class Faulty(NamedTuple):
-    """A store behind a proxy, and the same without."""
-
-    io: FileIO
-    direct: FileIO
-    place: str
-    proxy: S3Proxy
 
 
 with_server = pytest.mark.full("a server of another vendor")
@@ -60,13 +54,8 @@ def store(request, monkeypatch):
     else:
         kind = {"google_store": GoogleProxy, "azurite": AzureProxy}[request.param]
         made = behind(kind, request.getfixturevalue(request.param))
-    io, direct = (
-        FileIO({**each, "io.object-store.max-attempts": "4"})
-        for each in (made.faulty, made.healthy)
-    )
-    yield Faulty(io, direct, made.place, made.proxy)
-    for each in (made, io, direct):
-        each.close()
+    with opened(made) as store:
+        yield store
 
 
 def once(names, fault, after=0):
